@@ -1,0 +1,1 @@
+"""The agent loop: plain asyncio Python that knows nothing of Django, Channels or Celery."""

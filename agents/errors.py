@@ -1,0 +1,75 @@
+"""The error tree of the loop; every error carries a kind and says what to do next.
+
+AgentError
+├── ConfigError       the request itself cannot work (bad base URL, unknown tool, missing workspace)
+├── ModelError        one attempt at the model failed; carries reason, status and what the wire said
+├── ToolError         a tool could not do what it was asked; its text is the result that the model reads
+├── SpawnRefused      a sub-agent may not start (parent stopping, too many, too deep)
+├── Fenced            this writer no longer holds the run; nothing it says is accepted
+├── RunFailed         an error that no recovery covers ends the run `failed`
+└── FuseTripped       a hard limit ends the run `tripped`
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class AgentError(Exception):
+    """Base of all errors here. `kind` is a stable code, `message` a sentence with the next step."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+
+
+class ConfigError(AgentError):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireEvidence:
+    """What one failed attempt left on the wire: status None when no response came; `transport` names the exception."""
+
+    status: int | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    body: str = ""
+    transport: str | None = None
+    provider: str | None = None
+
+
+class ModelError(AgentError):
+    """One failed attempt. `kind` is a reason of the contract's section 5 (`rate_limit`, `timeout`, ...)."""
+
+    def __init__(self, kind: str, message: str, wire: WireEvidence | None = None, usage: Any = None) -> None:
+        super().__init__(kind, message)
+        self.wire = wire or WireEvidence()
+        self.usage = usage
+
+
+class ToolError(AgentError):
+    def __init__(self, message: str, kind: str = "error") -> None:
+        super().__init__(kind, message)
+
+
+class SpawnRefused(AgentError):
+    pass
+
+
+class Fenced(AgentError):
+    def __init__(self, run: str, epoch: int) -> None:
+        super().__init__("fenced", f"run {run} is no longer held at epoch {epoch}; another owner writes its log")
+        self.run = run
+        self.epoch = epoch
+
+
+class RunFailed(AgentError):
+    pass
+
+
+class FuseTripped(AgentError):
+    """`fuse` is the name of the limit, e.g. `max_tokens`."""
+
+    def __init__(self, fuse: str, message: str) -> None:
+        super().__init__(f"fuse:{fuse}", message)
+        self.fuse = fuse

@@ -1,0 +1,112 @@
+"""Events as the log keeps them: drafted, encoded once, decoded; the kinds themselves are in `kinds.py`.
+
+An event's body (`data`) is serialised once, when the event is drafted; those bytes are stored, published and sent.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from agents.kinds import FROM_WIRE, JSON, KINDS, NO_NAMES, REQUIRED, TO_WIRE, Body, Unknown
+
+SCHEMA_VERSION = 1
+
+
+def stamp(moment: datetime) -> str:
+    """RFC 3339 in UTC with microseconds, e.g. `2026-01-31T23:59:59.000001Z`."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def body_to_json(body: Body) -> dict[str, Any]:
+    """The `data` object of an event as plain values."""
+    if isinstance(body, Unknown):
+        return dict(body.raw)
+    names = TO_WIRE.get(body.kind, NO_NAMES)
+    nullable = body._nullable
+    out: dict[str, Any] = {}
+    for name in body._names:
+        value = getattr(body, name)
+        if value is not None or name in nullable or _required(type(body), name):
+            out[names.get(name, name)] = value
+    return out
+
+
+def _required(cls: type[Body], name: str) -> bool:
+    return name in REQUIRED[cls.kind]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """An event before the log has given it a `seq` and a recording time. `data` is the serialised body."""
+
+    kind: str
+    turn: int | None
+    call: str | None
+    at: datetime
+    data: bytes
+    body: Body
+
+
+def draft(body: Body, *, at: datetime, turn: int | None = None, call: str | None = None) -> Draft:
+    """Serialise a body once. Raises TypeError if it holds what JSON cannot (values are made safe before)."""
+    kind = body.name if isinstance(body, Unknown) else body.kind
+    return Draft(kind=kind, turn=turn, call=call, at=at, data=orjson.dumps(body_to_json(body)), body=body)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """A recorded event. `at` is when it happened, `ts` when the log recorded it (database time)."""
+
+    run: str
+    root: str
+    seq: int
+    at: datetime
+    ts: datetime
+    kind: str
+    turn: int | None
+    call: str | None
+    data: Body
+    v: int = SCHEMA_VERSION
+
+
+def encode(item: Draft, *, run: str, root: str, seq: int, ts: datetime) -> bytes:
+    """The whole envelope as it is stored and sent; the body's bytes are spliced in, not serialised again."""
+    turn = "null" if item.turn is None else str(item.turn)
+    call = "null" if item.call is None else f'"{item.call}"'
+    head = (
+        f'{{"run":"{run}","root":"{root}","seq":{seq},"at":"{stamp(item.at)}","ts":"{stamp(ts)}",'
+        f'"kind":"{item.kind}","turn":{turn},"call":{call},"data":'
+    )
+    return b'%b%b,"v":%d}' % (head.encode(), item.data, SCHEMA_VERSION)
+
+
+def decode(text: bytes | str) -> Event:
+    """An envelope back to an event; kinds and fields of other versions survive as `Unknown` or are dropped.
+
+    Raises ValueError (orjson.JSONDecodeError) if the text is no JSON.
+    """
+    raw = orjson.loads(text)
+    return Event(
+        run=raw["run"],
+        root=raw["root"],
+        seq=raw["seq"],
+        at=datetime.fromisoformat(raw["at"]),
+        ts=datetime.fromisoformat(raw["ts"]),
+        kind=raw["kind"],
+        turn=raw["turn"],
+        call=raw["call"],
+        data=body_from_json(raw["kind"], raw["data"]),
+        v=raw.get("v", SCHEMA_VERSION),
+    )
+
+
+def body_from_json(kind: str, data: JSON) -> Body:
+    """The typed body of a `data` object; `Unknown` if the kind or a required field is not known here."""
+    cls = KINDS.get(kind)
+    if cls is None or not REQUIRED[kind] <= {FROM_WIRE.get(kind, NO_NAMES).get(k, k) for k in data}:
+        return Unknown(name=kind, raw=data)
+    names = FROM_WIRE.get(kind, NO_NAMES)
+    known = set(cls._names)
+    return cls(**{own: v for k, v in data.items() if (own := names.get(k, k)) in known})

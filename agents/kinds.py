@@ -1,0 +1,344 @@
+"""Every event kind with its fields: one frozen body per kind, named as the contract names it.
+
+Optional fields are left out when they have no value; fields named in `_nullable` are written as null, because
+there null says *unknown*.
+"""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, ClassVar, dataclass_transform
+
+_KINDS: dict[str, type["Body"]] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """Base of all event bodies."""
+
+    kind: ClassVar[str] = ""
+    _nullable: ClassVar[frozenset[str]] = frozenset()
+    _names: ClassVar[tuple[str, ...]] = ()
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def _event(kind: str, nullable: tuple[str, ...] = ()) -> Any:
+    def register(cls: type[Body]) -> type[Body]:
+        made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
+        made.kind = kind
+        made._nullable = frozenset(nullable)
+        made._names = tuple(f.name for f in fields(made))
+        _KINDS[kind] = made
+        return made
+
+    return register
+
+
+JSON = Mapping[str, Any]
+
+
+# --- the run ---------------------------------------------------------------------------------------------------
+
+
+@_event("run.queued")
+class RunQueued(Body):
+    agent: str
+    task: str
+    labels: JSON
+    altered: JSON | None = None
+
+
+@_event("run.started")
+class RunStarted(Body):
+    """`prompt` and `tools` are artifact references `{sha256, bytes}`; `limits` maps name to `{value, source}`."""
+
+    worker: str
+    host: str
+    epoch: int
+    model: JSON
+    policy: str
+    limits: JSON
+    prompt: JSON
+    tools: JSON
+    workspace: str | None = None
+    branch: str | None = None
+    note: str | None = None
+
+
+@_event("memory.injected")
+class MemoryInjected(Body):
+    notes: list[str]
+
+
+@_event("run.waiting")
+class RunWaiting(Body):
+    """`reason` is the contract's `for`: question, approval, pause or quota."""
+
+    reason: str
+    call: str | None = None
+    until: str | None = None
+    text: str | None = None
+    choices: list[str] | None = None
+
+
+@_event("run.continued")
+class RunContinued(Body):
+    pass
+
+
+@_event("run.stopping")
+class RunStopping(Body):
+    command: str | None
+    by: str
+
+
+@_event("run.requeued")
+class RunRequeued(Body):
+    epoch: int
+    why: str
+
+
+@_event("run.completed")
+class RunCompleted(Body):
+    final: str
+
+
+@_event("run.exhausted")
+class RunExhausted(Body):
+    limit: str
+    final: str
+    final_by: str
+
+
+@_event("run.interrupted")
+class RunInterrupted(Body):
+    """`stopped`: `{sockets, processes, children, abandoned, seconds, verified, why?}`."""
+
+    command: str | None
+    by: str
+    reason: str
+    stopped: JSON
+
+
+@_event("run.tripped")
+class RunTripped(Body):
+    step: int
+    verdict: JSON | None = None
+    fuse: str | None = None
+    rule: str | None = None
+    final: str | None = None
+
+
+@_event("run.failed")
+class RunFailedEvent(Body):
+    """`error`: `{reason, message, status?, evidence?}`."""
+
+    error: JSON
+
+
+@_event("run.lost")
+class RunLost(Body):
+    worker: str | None
+    last_seen: str | None
+
+
+# --- turns and calls -------------------------------------------------------------------------------------------
+
+
+@_event("turn.started")
+class TurnStarted(Body):
+    pass
+
+
+@_event("turn.completed")
+class TurnCompleted(Body):
+    pass
+
+
+@_event("call.started")
+class CallStarted(Body):
+    operation: str
+    name: str
+    model: str | None = None
+    provider: str | None = None
+    credential: str | None = None
+    args: str | None = None
+    wire_id: str | None = None
+    concurrency: str | None = None
+    group: int | None = None
+
+
+@_event("call.retried", nullable=("cost_usd",))
+class CallRetried(Body):
+    error: JSON
+    action: str
+    wait_s: float
+    until: str
+    attempt: int
+    usage: JSON | None = None
+    cost_usd: str | None = None
+    cost_source: str | None = None
+
+
+@_event("call.completed", nullable=("cost_usd",))
+class CallCompleted(Body):
+    operation: str
+    name: str
+    status: str
+    args: str | None = None
+    text: str | None = None
+    parts: list[Any] | None = None
+    opaque: JSON | None = None
+    origin: str | None = None
+    tool_calls: list[JSON] | None = None
+    result: str | None = None
+    truncated: bool | None = None
+    artifact: JSON | None = None
+    usage: JSON | None = None
+    cost_usd: str | None = None
+    cost_source: str | None = None
+    finish_reason: str | None = None
+    ttft_ms: float | None = None
+    duration_ms: float | None = None
+    altered: JSON | None = None
+
+
+@_event("call.late")
+class CallLate(Body):
+    call: str
+    status: str
+
+
+@_event("batch.planned")
+class BatchPlanned(Body):
+    groups: list[list[str]]
+    why: str
+
+
+@_event("context.compressed")
+class ContextCompressed(Body):
+    before_tokens: int
+    after_tokens: int
+    summary: str
+    from_seq: int
+    to_seq: int
+
+
+@_event("credential.rotated")
+class CredentialRotated(Body):
+    from_: str
+    to: str | None
+    reason: str
+    cooldown_s: float
+
+
+@_event("model.fell_back")
+class ModelFellBack(Body):
+    from_: str
+    to: str
+    reason: str
+
+
+# --- commands, notes, judgement, children, edits -----------------------------------------------------------------
+
+
+@_event("command.received")
+class CommandReceived(Body):
+    command: str
+    command_kind: str
+    by: str
+    reason: str | None = None
+
+
+@_event("steer.injected")
+class SteerInjected(Body):
+    command: str
+    note: str
+    by: str
+    after_call: str | None = None
+    altered: JSON | None = None
+
+
+@_event("steer.refused")
+class SteerRefused(Body):
+    command: str
+    code: str
+
+
+@_event("hint.injected")
+class HintInjected(Body):
+    verdict: JSON
+    text: str
+
+
+@_event("fuse.raised")
+class FuseRaised(Body):
+    limits: JSON
+    by: str
+    reason: str
+
+
+@_event("verdict.issued", nullable=("wasted_usd",))
+class VerdictIssued(Body):
+    detector: str
+    rung: str
+    rule: str
+    fingerprint: str
+    step: int
+    count: int
+    evidence: list[int]
+    wasted_tokens: int
+    explanation: str
+    shadow: bool
+    wasted_usd: str | None = None
+    mode: str | None = None
+
+
+@_event("child.started")
+class ChildStarted(Body):
+    run: str
+
+
+@_event("child.finished")
+class ChildFinished(Body):
+    run: str
+    status: str
+
+
+@_event("edit.recorded")
+class EditRecorded(Body):
+    path: str
+    before_sha256: str | None
+    sha256: str | None
+    bytes: int
+    state: str
+    artifact: JSON | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown(Body):
+    """A kind this version does not know: kept and shown raw."""
+
+    name: str
+    raw: JSON
+
+
+FINAL_KINDS = frozenset({"run.completed", "run.exhausted", "run.interrupted", "run.tripped", "run.failed", "run.lost"})
+
+# Names on the wire that are no Python names.
+TO_WIRE: dict[str, dict[str, str]] = {
+    "run.waiting": {"reason": "for"},
+    "call.started": {"concurrency": "class"},
+    "command.received": {"command_kind": "kind"},
+    "credential.rotated": {"from_": "from"},
+    "model.fell_back": {"from_": "from"},
+}
+FROM_WIRE = {kind: {wire: own for own, wire in names.items()} for kind, names in TO_WIRE.items()}
+NO_NAMES: dict[str, str] = {}
+
+
+def _required_names(cls: type[Body]) -> frozenset[str]:
+    return frozenset(f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING)
+
+
+REQUIRED = {kind: _required_names(cls) for kind, cls in _KINDS.items()}
+KINDS: Mapping[str, type[Body]] = _KINDS

@@ -1,0 +1,240 @@
+"""The small Protocols through which the loop meets the world; `control` and `testing` implement them."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from agents.commands import Command
+from agents.events import Draft
+from agents.messages import AssistantMessage, Message, Usage
+from agents.spec import ConcurrencyClass, Resume, Status
+
+
+class Clock(Protocol):
+    """Time as an argument. `monotonic` in seconds; `sleep` is cancellable."""
+
+    def now(self) -> datetime: ...
+    def monotonic(self) -> float: ...
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class EventSink(Protocol):
+    """The run's own log. `emit` keeps order and returns at once; awaiting its result waits until all is durable.
+
+    The awaited value is the last `seq`. Raises Fenced when this writer has lost the run.
+    """
+
+    def emit(self, *drafts: Draft) -> Awaitable[int]: ...
+
+
+class LiveText(Protocol):
+    """Text while it streams: coalesced, published, never logged. `offset` counts characters from the attempt's start."""
+
+    def delta(self, call: str, attempt: int, offset: int, text: str) -> None: ...
+    def withdrawn(self, call: str, attempt: int) -> None: ...
+
+
+class Inbox(Protocol):
+    """Commands for one run, each handed out once, in order of issue."""
+
+    async def receive(self) -> Command: ...
+    async def drain(self) -> Sequence[Command]:
+        """All that is waiting now, read from the source of truth; used before a run may finish."""
+        ...
+
+
+class Artifacts(Protocol):
+    """Content-addressed store; a reference is `{"sha256": hex, "bytes": n}`."""
+
+    async def put(self, content: bytes) -> Mapping[str, Any]: ...
+    async def get(self, sha256: str) -> bytes: ...
+
+
+class Lease(Protocol):
+    """Whether this worker may still act for the run. `held` is a local check, cheap, safe to call from threads."""
+
+    def held(self) -> bool: ...
+
+
+# --- the model ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """One request. `parts` are the messages as already serialised by the model's `encode_message`; `tools` likewise."""
+
+    parts: Sequence[bytes]
+    tools: bytes | None
+    max_output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatAnswer:
+    """A complete answer. `cost_usd` is a decimal string or None; `cost_source` reported|price_table|estimated|none|unknown."""
+
+    message: AssistantMessage
+    usage: Usage | None
+    cost_usd: str | None
+    cost_source: str
+    finish_reason: str | None
+    ttft_ms: float | None
+    cut: bool = False
+
+
+class ChatModel(Protocol):
+    """One model behind one base URL.
+
+    `ask` streams; `on_text` gets each piece of visible text as it comes. Raises ModelError for a failed attempt
+    (its `usage` holds what was spent); passes CancelledError through after closing the socket at once.
+    """
+
+    name: str
+    provider: str
+
+    def encode_message(self, message: Message) -> bytes: ...
+    def encode_tools(self, tools: Sequence["ToolSpec"]) -> bytes | None: ...
+    async def ask(self, request: ChatRequest, on_text: Callable[[str], None]) -> ChatAnswer: ...
+
+
+# --- tools -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """What a tool is. `parameters` is a JSON Schema object; `paths` names the arguments that hold workspace paths."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    concurrency: ConcurrencyClass = ConcurrencyClass.UNKNOWN
+    paths: tuple[str, ...] = ()
+    timeout_s: float = 120.0
+    resume: Resume = Resume.UNKNOWN
+    waits_for_person: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """One file changed by a call; hashes are hex sha256 of the whole content, None where there is no file."""
+
+    path: str
+    before_sha256: str | None
+    sha256: str | None
+    bytes: int
+    state: str
+    content: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOutput:
+    """The result of one call. `text` is what the model reads; `whole` the uncut output if it was cut."""
+
+    text: str
+    is_error: bool = False
+    whole: bytes | None = None
+    edits: tuple[Edit, ...] = ()
+    status: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A person's answer to a question or an approval."""
+
+    text: str
+    by: str
+
+
+class CancelToken(Protocol):
+    """For code in threads: `cancelled` turns true when the call must end."""
+
+    @property
+    def cancelled(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopReport:
+    """What one call's end left behind: processes ended, and any that outlived the kill."""
+
+    processes: int = 0
+    left: int = 0
+
+
+class ToolContext(Protocol):
+    """What a running call may use. One per call."""
+
+    run: str
+    call: str
+    workspace: str
+    dry_run: bool
+    lease: Lease
+    cancel: CancelToken
+
+    async def ask(self, question: str, choices: Sequence[str] | None) -> Answer:
+        """Ask a person; the run is `waiting` until the answer comes."""
+        ...
+
+    async def spawn(self, request: "SpawnRequest") -> "Child": ...
+
+    async def in_thread(self, work: Callable[[], Any]) -> Any:
+        """Run blocking work off the loop. On cancel the thread gets `cancel` and is abandoned, visibly, if deaf."""
+        ...
+
+    def processes_ended(self, report: StopReport) -> None:
+        """Told by tools that start processes, after every kill."""
+        ...
+
+    environment: Mapping[str, str]
+
+
+class Tool(Protocol):
+    """One tool. `run` gets arguments that were checked against the schema; raises ToolError with a helpful text."""
+
+    @property
+    def spec(self) -> ToolSpec: ...
+    async def run(self, args: Mapping[str, Any], context: ToolContext) -> ToolOutput: ...
+
+
+# --- sub-agents --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpawnRequest:
+    """A child to start. `call` is the parent's call that asked; `detached` lets it outlive the parent's scope."""
+
+    parent: str
+    call: str
+    task: str
+    agent: str | None = None
+    detached: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildEnd:
+    run: str
+    status: Status
+    final: str
+    stopped: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Child(Protocol):
+    """A started child. Cancelling `wait` stops the child and returns only when it has ended or its grace is over."""
+
+    run: str
+
+    async def wait(self) -> ChildEnd: ...
+
+
+class Spawner(Protocol):
+    """Starts children. `spawn` raises SpawnRefused (stopping parent, too many, too deep); `adopt` goes on with one
+    that a former worker of this run had started."""
+
+    async def spawn(self, request: SpawnRequest) -> Child: ...
+    async def adopt(self, run: str) -> Child: ...
+
+
+class Ledger(Protocol):
+    """Money and tokens of the whole tree, set aside before a call and settled after it, so that no cap is overshot."""
+
+    async def reserve(self, run: str, tokens: int, usd: str | None) -> str: ...
+    async def settle(self, reservation: str, usage: Usage | None, usd: str | None) -> None: ...

@@ -1,0 +1,1 @@
+"""The Django project under the console."""

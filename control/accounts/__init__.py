@@ -1,0 +1,1 @@
+"""Sign-in, roles, tokens, audit."""

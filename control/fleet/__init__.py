@@ -1,0 +1,1 @@
+"""Agents, policies, memory and credentials by reference."""

@@ -1,0 +1,1 @@
+"""The record: log, projections, leases, inbox, host."""

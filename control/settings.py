@@ -1,0 +1,149 @@
+"""Settings, read once from the environment, loudly: a wrong value stops the start with a sentence that says what to do."""
+
+import os
+import secrets
+from pathlib import Path
+
+import dj_database_url
+from django.core.exceptions import ImproperlyConfigured
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+DATA_DIR = Path(os.environ.get("DATA_DIR") or BASE_DIR / "var").resolve()
+DATA_DIR.mkdir(parents=True, exist_ok=True)
+
+DATABASE_URL = os.environ.get("DATABASE_URL", "")
+REDIS_URL = os.environ.get("REDIS_URL", "")
+EMBEDDED = not DATABASE_URL and not REDIS_URL
+HOST = os.environ.get("HOST", "127.0.0.1")
+try:
+    PORT = int(os.environ.get("PORT", "8000"))
+except ValueError as error:
+    raise ImproperlyConfigured("PORT must be a number, e.g. PORT=8000") from error
+
+
+def _words(name: str) -> list[str]:
+    return [word.strip() for word in os.environ.get(name, "").split(",") if word.strip()]
+
+
+def _secret_key() -> str:
+    """SECRET_KEY, or, embedded, one that is made on the first start and kept in DATA_DIR (mode 600)."""
+    given = os.environ.get("SECRET_KEY")
+    if given:
+        return given
+    if not EMBEDDED:
+        raise ImproperlyConfigured(
+            "Set SECRET_KEY to a long random string: it is required beside DATABASE_URL or REDIS_URL."
+        )
+    path = DATA_DIR / "secret_key"
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with os.fdopen(handle, "w") as file:
+            file.write(secrets.token_urlsafe(48))
+    except FileExistsError:
+        pass
+    return path.read_text()
+
+
+SECRET_KEY = _secret_key()
+DEBUG = False
+ALLOWED_HOSTS = _words("ALLOWED_HOSTS") or ["127.0.0.1", "localhost", "[::1]"]
+TRUSTED_ORIGINS = _words("TRUSTED_ORIGINS") or [f"http://127.0.0.1:{PORT}", f"http://localhost:{PORT}"]
+CSRF_TRUSTED_ORIGINS = TRUSTED_ORIGINS
+SECURE_TLS = all(origin.startswith("https://") for origin in TRUSTED_ORIGINS)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_TLS
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "ninja",
+    "control.accounts",
+    "control.fleet",
+    "control.runs",
+    "control.incidents",
+    "control.dashboard",
+    "control.api",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "control.urls"
+ASGI_APPLICATION = "control.asgi.application"
+AUTH_USER_MODEL = "accounts.User"
+LOGIN_URL = "sign_in"
+LOGIN_REDIRECT_URL = "fleet"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": False,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = DATA_DIR / "staticfiles"
+WHITENOISE_USE_FINDERS = True
+
+if DATABASE_URL:
+    DATABASES = {"default": dj_database_url.parse(DATABASE_URL, conn_max_age=600, conn_health_checks=True)}
+else:
+    DATABASES = {
+        "default": {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": DATA_DIR / "pilothouse.sqlite3",
+            "CONN_MAX_AGE": 600,
+            # IMMEDIATE: a writer waits for its turn at BEGIN instead of failing when it upgrades its lock.
+            "OPTIONS": {
+                "timeout": 30,
+                "transaction_mode": "IMMEDIATE",
+                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
+            },
+            "TEST": {"NAME": DATA_DIR / "test.sqlite3"},
+        }
+    }
+USE_TZ = True
+TIME_ZONE = "UTC"
+USE_I18N = False
+LANGUAGE_CODE = "en-us"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+
+# Where runs may work, and where models may live.
+WORKSPACE_ROOTS = [Path(word).expanduser().resolve() for word in _words("WORKSPACE_ROOTS")] or (
+    [DATA_DIR, Path.home()] if EMBEDDED else [DATA_DIR]
+)
+CREDENTIALS_FILE = os.environ.get("CREDENTIALS_FILE", "")
+ALLOWED_BASE_URLS = _words("ALLOWED_BASE_URLS")
+
+# Leases: 15 s, renewed every 5 s, 3 attempts; a person may take 10 minutes before a run is parked.
+LEASE_SECONDS = float(os.environ.get("LEASE_SECONDS", "15"))
+LEASE_RENEW_SECONDS = LEASE_SECONDS / 3
+MAX_ATTEMPTS = 3
+PARK_AFTER_SECONDS = float(os.environ.get("PARK_AFTER_SECONDS", "600"))
+COMMAND_POLL_SECONDS = 0.5
+WORKER_CAPACITY = int(os.environ.get("WORKER_CAPACITY", "200"))
+BUS_SOCKET = DATA_DIR / "bus.sock"
+ARTIFACT_CAP_BYTES = 64 * 1024 * 1024
