@@ -29,7 +29,7 @@ class EventSink(Protocol):
 
 
 class LiveText(Protocol):
-    """Text while it streams: coalesced, published, never logged. `offset` counts characters from the attempt's start."""
+    """Text while it streams: coalesced, published, never logged. `offset`: characters since the attempt began."""
 
     def delta(self, call: str, attempt: int, offset: int, text: str) -> None: ...
     def withdrawn(self, call: str, attempt: int) -> None: ...
@@ -71,7 +71,10 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatAnswer:
-    """A complete answer. `cost_usd` is a decimal string or None; `cost_source` reported|price_table|estimated|none|unknown."""
+    """A complete answer. `cost_usd` is a decimal string or None; `cost_source` as in `call.completed`.
+
+    `cut` tells that the output cap ended the message, so none of its calls may run.
+    """
 
     message: AssistantMessage
     usage: Usage | None
@@ -121,7 +124,7 @@ class Edit:
     path: str
     before_sha256: str | None
     sha256: str | None
-    bytes: int
+    size: int
     state: str
     content: bytes | None = None
 

@@ -88,7 +88,7 @@ LIMIT_NAMES = ("max_turns", "max_steps", "max_tokens", "max_cost", "max_seconds"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSpec:
-    """Where the model lives. `base_url` is the address before `/chat/completions`; `credential` is a label, never a key."""
+    """Where the model lives. `base_url` is what precedes `/chat/completions`; `credential` is a label, never a key."""
 
     model: str
     base_url: str

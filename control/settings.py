@@ -1,4 +1,4 @@
-"""Settings, read once from the environment, loudly: a wrong value stops the start with a sentence that says what to do."""
+"""Settings, read once from the environment, loudly: a wrong value stops the start and says what to do."""
 
 import os
 import secrets
@@ -32,7 +32,7 @@ def _secret_key() -> str:
         return given
     if not EMBEDDED:
         raise ImproperlyConfigured(
-            "Set SECRET_KEY to a long random string: it is required beside DATABASE_URL or REDIS_URL."
+            "Set SECRET_KEY to a long random string: DATABASE_URL and REDIS_URL require it."
         )
     path = DATA_DIR / "secret_key"
     try:
@@ -111,7 +111,7 @@ else:
     DATABASES = {
         "default": {
             "ENGINE": "django.db.backends.sqlite3",
-            "NAME": DATA_DIR / "pilothouse.sqlite3",
+            "NAME": str(DATA_DIR / "pilothouse.sqlite3"),
             "CONN_MAX_AGE": 600,
             # IMMEDIATE: a writer waits for its turn at BEGIN instead of failing when it upgrades its lock.
             "OPTIONS": {
@@ -119,7 +119,7 @@ else:
                 "transaction_mode": "IMMEDIATE",
                 "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
             },
-            "TEST": {"NAME": DATA_DIR / "test.sqlite3"},
+            "TEST": {"NAME": str(DATA_DIR / "test.sqlite3")},
         }
     }
 USE_TZ = True

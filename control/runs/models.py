@@ -16,7 +16,7 @@ def _choices(words: type[Status] | type[CommandKind] | type[CommandState] | type
 
 
 class Run(models.Model):
-    """One execution of one agent on one task. Written by its lease holder's writer, and by whoever ends or requeues it."""
+    """One execution of one agent on one task. Its lease holder's writer writes it, or whoever ends or requeues it."""
 
     id = models.CharField(primary_key=True, max_length=36, default=new_id)
     root = models.CharField(max_length=36, db_index=True)
@@ -83,7 +83,7 @@ class Run(models.Model):
 
 
 class Event(models.Model):
-    """One line of one run's log. `body` is the whole envelope as sent. No foreign key leads in: rows are only appended."""
+    """One line of one run's log. `body` is the whole envelope as sent. Rows are only appended; no foreign key."""
 
     pk = models.CompositePrimaryKey("run_id", "seq")
     run_id = models.CharField(max_length=36)
