@@ -1,0 +1,56 @@
+# Everything a fresh machine needs is Python >= 3.11 and git; `make run` does the rest.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := run
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# The first interpreter that really starts (a version manager's shim may exist and refuse) and is new enough.
+PYTHON ?= $(shell for name in python3.12 python3.13 python3.11 python3; do \
+	$$name -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
+
+.PHONY: install run test check bench fix lock
+
+install: $(STAMP)
+
+$(STAMP): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "No Python >= 3.11 with venv found. Install one, or name it: make PYTHON=/path/to/python3.12" >&2; exit 1; }
+	@echo "install: 1/3 virtual environment in $(VENV)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "install: 2/3 packages of requirements.lock"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	@echo "install: 3/3 pilothouse itself, editable"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $(STAMP)
+	@echo "install: done"
+
+run: install
+	@$(BIN)/python manage.py up
+
+test: install
+	@.ci/test
+
+check: install
+	@echo "check: format" && $(BIN)/ruff format --check --quiet .
+	@echo "check: lint" && $(BIN)/ruff check --quiet .
+	@echo "check: types" && $(BIN)/mypy
+	@echo "check: import contracts" && $(BIN)/lint-imports --no-logo
+	@echo "check: house sizes" && $(BIN)/pytest --no-header -p no:cacheprovider -s tests/test_house.py
+	@echo "check: templates" && $(BIN)/djlint templates --check --lint --quiet
+	@echo "check: all good"
+
+fix: install
+	@$(BIN)/ruff check --fix --quiet . || true
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/djlint templates --reformat --quiet || true
+
+bench: install
+	@test -d bench || { echo "bench: this version has no measurements yet" >&2; exit 1; }
+	@$(BIN)/python -m bench $(ONLY)
+
+# After a change of the dependencies in pyproject.toml; pins that still fit stay.
+lock: install
+	@$(BIN)/pip-compile --quiet --extra dev --no-header --no-emit-index-url --no-emit-find-links --strip-extras \
+		--output-file requirements.lock pyproject.toml
