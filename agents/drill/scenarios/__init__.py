@@ -1,0 +1,32 @@
+"""The scenarios by name, and how any of them answers: summary, finish on request, or its own next step."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from agents.drill.scenarios import batch, bench, chat, family, runaway, slow, tour
+from agents.drill.script import Conversation, Reply, Scenario, acknowledge, summary
+
+SCENARIOS: Mapping[str, Scenario] = {
+    scenario.name: scenario
+    for scenario in (
+        tour.TOUR,
+        slow.SLOW,
+        runaway.RUNAWAY,
+        batch.BATCH,
+        family.FAMILY,
+        family.CHILD,
+        chat.CHAT,
+        bench.BENCH,
+    )
+}
+
+
+def reply(scenario: Scenario, conversation: Conversation) -> Reply:
+    """The model's next message. Notes are acknowledged in their own words; those that say so end the work."""
+    if scenario.needs_tools and not conversation.offered:
+        return summary(conversation, scenario.goal)
+    if conversation.told_to_finish and conversation.answers:
+        text = f"I stop here as you asked, after {len(conversation.steps)} calls. What is left: {scenario.goal}."
+        return Reply(text=acknowledge(conversation.notes[-1:], text))
+    said = scenario.play(conversation)
+    return replace(said, text=acknowledge(conversation.fresh, said.text)) if conversation.fresh else said
