@@ -1,0 +1,135 @@
+"""What one running tool call may use: its workspace, a thread, a person's answer, a sub-agent."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from agents import kinds
+from agents.engine.control import RunControl
+from agents.engine.journal import Journal
+from agents.engine.threads import POOL
+from agents.policy.redaction import make_safe
+from agents.ports import Answer, CancelToken, Child, ChildEnd, Lease, Spawner, SpawnRequest, StopReport
+
+# A thread that watches its cancel token ends well within this; a deaf one must delay nothing.
+LISTENING_S = 0.1
+
+
+class Token:
+    """Turns once from False to True; read from threads."""
+
+    __slots__ = ("cancelled",)
+
+    def __init__(self) -> None:
+        self.cancelled = False
+
+
+class CallContext:
+    """One per call; implements `ports.ToolContext`."""
+
+    def __init__(
+        self,
+        *,
+        run: str,
+        call: str,
+        turn: int | None,
+        workspace: str,
+        dry_run: bool,
+        lease: Lease,
+        environment: Mapping[str, str],
+        journal: Journal,
+        control: RunControl,
+        spawner: Spawner,
+        adopt: str | None = None,
+    ) -> None:
+        self.run = run
+        self.call = call
+        self.workspace = workspace
+        self.dry_run = dry_run
+        self.lease = lease
+        self._token = Token()
+        self.cancel: CancelToken = self._token
+        self.environment: Mapping[str, str] = {**environment, "PILOTHOUSE_CALL": call}
+        self.deaf = 0
+        self._turn = turn
+        self._journal = journal
+        self._control = control
+        self._spawner = spawner
+        self._adopt = adopt
+
+    async def ask(self, question: str, choices: Sequence[str] | None) -> Answer:
+        answer = await self._control.ask(self.call, make_safe(question).text, choices, self._turn)
+        return replace(answer, text=make_safe(answer.text).text)
+
+    async def spawn(self, request: SpawnRequest) -> "TrackedChild":
+        if self._adopt is not None:
+            return TrackedChild(await self._spawner.adopt(self._adopt), self)
+        child = await self._spawner.spawn(request)
+        await self._journal.write(kinds.ChildStarted(run=child.run), turn=self._turn, call=self.call)
+        return TrackedChild(child, self)
+
+    def child_ended(self, end: ChildEnd) -> None:
+        self._journal.write(kinds.ChildFinished(run=end.run, status=end.status.value), turn=self._turn, call=self.call)
+
+    def child_stopped(self, end: ChildEnd | None) -> None:
+        """Count a child that ended because this run stops; its own sockets and processes count in its own report."""
+        tally = self._control.tally
+        tally.children += 1
+        if end is None or not end.stopped.get("verified", True):
+            tally.unverified_children += 1
+        if end is not None:
+            tally.children += int(end.stopped.get("children", 0))
+
+    async def in_thread(self, work: Callable[[], Any]) -> Any:
+        future = POOL.submit(work)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            self._token.cancelled = True
+            if not await _ends_within(future, LISTENING_S):
+                self._abandon(future)
+            raise
+
+    def _abandon(self, future: "asyncio.Future[Any]") -> None:
+        self.deaf += 1
+
+        def late(ended: "asyncio.Future[Any]") -> None:
+            self.deaf -= 1
+            status = "ok" if not ended.cancelled() and ended.exception() is None else "error"
+            self._journal.write(kinds.CallLate(call=self.call, status=status), call=self.call)
+
+        future.add_done_callback(late)
+
+    def processes_ended(self, report: StopReport) -> None:
+        self._control.tally.processes += report.processes
+        self._control.tally.left += report.left
+
+
+class TrackedChild:
+    """A child whose end is logged by its parent, however the wait for it ends."""
+
+    def __init__(self, child: Child, context: CallContext) -> None:
+        self.run = child.run
+        self._child = child
+        self._context = context
+
+    async def wait(self) -> ChildEnd:
+        try:
+            end = await self._child.wait()
+        except asyncio.CancelledError:
+            ended = getattr(self._child, "end", None)
+            self._context.child_stopped(ended)
+            if ended is not None:
+                self._context.child_ended(ended)
+            raise
+        self._context.child_ended(end)
+        return end
+
+
+async def _ends_within(future: "asyncio.Future[Any]", seconds: float) -> bool:
+    """Whether it ends in time; a further cancel meanwhile is let through by the caller's own `raise`."""
+    done, _ = await asyncio.wait({future}, timeout=seconds)
+    if done and not future.cancelled():
+        future.exception()  # retrieved: a late failure is no news
+    return bool(done)

@@ -1,0 +1,224 @@
+"""The receiving end of the control lane inside one run: stop, notes, answers, pause, raised fuses."""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+from agents import kinds
+from agents.commands import Command, CommandKind
+from agents.engine.journal import Journal
+from agents.ports import Answer, Clock, Inbox
+from agents.spec import LIMIT_NAMES, Limit, Limits
+
+
+class Halt(StrEnum):
+    """Why the loop was cancelled from outside."""
+
+    STOP = "stop"
+    DRAIN = "drain"
+    PARK = "park"
+    FENCED = "fenced"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopRequest:
+    by: str
+    reason: str
+    command: str | None
+    at: float
+
+
+@dataclass(slots=True, kw_only=True)
+class StopTally:
+    """What a stop ended, counted as it happens; it becomes `stopped` of `run.interrupted`."""
+
+    sockets: int = 0
+    processes: int = 0
+    left: int = 0
+    children: int = 0
+    unverified_children: int = 0
+    abandoned: list[str] = field(default_factory=list)
+    overdue: bool = False
+
+    def report(self, seconds: float) -> dict[str, Any]:
+        why = []
+        if self.left:
+            why.append(f"{self.left} processes outlived SIGKILL")
+        if self.unverified_children:
+            why.append(f"{self.unverified_children} sub-agents could not be verified")
+        if self.abandoned:
+            why.append(f"{len(self.abandoned)} calls run on in a thread that cannot be ended")
+        if self.overdue:
+            why.append("a tool did not end within the grace")
+        out: dict[str, Any] = {
+            "sockets": self.sockets,
+            "processes": self.processes,
+            "children": self.children,
+            "abandoned": self.abandoned,
+            "seconds": round(seconds, 3),
+            "verified": not why,
+        }
+        if why:
+            out["why"] = "; ".join(why)
+        return out
+
+
+class RunControl:
+    """One per run. `accept` acts on a command at once; the loop asks for notes and holds at its borders."""
+
+    def __init__(self, journal: Journal, inbox: Inbox, clock: Clock, limits: Limits, park_after_s: float) -> None:
+        self._journal = journal
+        self._inbox = inbox
+        self._clock = clock
+        self._park_after_s = park_after_s
+        self._notes: deque[Command] = deque()
+        self._answers: dict[str, Answer] = {}
+        self._asking: dict[str, asyncio.Future[Answer]] = {}
+        self._paused_at: str | None = None
+        self._unpaused = asyncio.Event()
+        self._task: asyncio.Task[Any] | None = None
+        self.limits = limits
+        self.halt: Halt | None = None
+        self.stop: StopRequest | None = None
+        self.tally = StopTally()
+
+    def govern(self, task: asyncio.Task[Any]) -> None:
+        """Name the task that a halt cancels; a halt that came earlier cancels it now."""
+        self._task = task
+        if self.halt is not None:
+            task.cancel()
+
+    async def listen(self) -> None:
+        while True:
+            self.accept(await self._inbox.receive())
+
+    async def drain_inbox(self) -> None:
+        """Take in everything that is waiting in the source of truth; called before the run may finish."""
+        for command in await self._inbox.drain():
+            self.accept(command)
+
+    def accept(self, command: Command) -> None:
+        """Act on one command. Told twice (a former worker took it in already) it is not logged twice."""
+        transcript = self._journal.transcript
+        if command.id in transcript.injected or any(note.id == command.id for note in self._notes):
+            return
+        if command.id not in transcript.commands:
+            self._journal.write(
+                kinds.CommandReceived(
+                    command=command.id, command_kind=command.kind.value, by=command.by, reason=command.reason
+                )
+            )
+        match command.kind:
+            case CommandKind.INTERRUPT:
+                self.request_stop(by=command.by, reason=command.reason or "", command=command.id)
+            case CommandKind.STEER:
+                self._notes.append(command)
+            case CommandKind.WITHDRAW:
+                self._notes = deque(n for n in self._notes if n.id != command.args.get("command"))
+            case CommandKind.ANSWER:
+                self._answer(command)
+            case CommandKind.PAUSE:
+                self._paused_at = str(command.args.get("when", "after_batch"))
+                self._unpaused.clear()
+            case CommandKind.UNPAUSE:
+                self._paused_at = None
+                self._unpaused.set()
+            case CommandKind.RAISE:
+                self._raise(command)
+            case CommandKind.FORK | CommandKind.LIFT | CommandKind.DRAIN:
+                pass  # addressed to the desk or to a worker, never to a running loop
+
+    def request_stop(self, *, by: str, reason: str, command: str | None) -> None:
+        """Stop for good: `run.stopping` is written first, then everything in flight is cancelled. Idempotent."""
+        if self.stop is not None or self.halt is not None:
+            return
+        self.stop = StopRequest(by=by, reason=reason, command=command, at=self._clock.monotonic())
+        if not self._journal.transcript.stopping:
+            self._journal.write(kinds.RunStopping(command=command, by=by))
+        self.cancel(Halt.STOP)
+
+    def cancel(self, halt: Halt) -> None:
+        """Cancel the loop once; the first reason wins, except that a fence always does."""
+        if self.halt is not None:
+            if halt is Halt.FENCED:
+                self.halt = halt
+            return
+        self.halt = halt
+        if self._task is not None:
+            self._task.cancel()
+
+    # --- notes ------------------------------------------------------------------------------------------------
+
+    def take_notes(self) -> Sequence[Command]:
+        """The notes that wait, in order of issue; they are the caller's to inject or refuse."""
+        taken = list(self._notes)
+        self._notes.clear()
+        return taken
+
+    # --- questions --------------------------------------------------------------------------------------------
+
+    async def ask(self, call: str, question: str, choices: Sequence[str] | None, turn: int | None) -> Answer:
+        """Wait for a person. Parks the run when the wait grows long."""
+        self._journal.write(
+            kinds.RunWaiting(reason="question", call=call, text=question, choices=list(choices) if choices else None),
+            turn=turn,
+            call=call,
+        )
+        answer = self._answers.pop(call, None)
+        if answer is None:
+            future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+            self._asking[call] = future
+            try:
+                answer = await self._or_park(future)
+            finally:
+                self._asking.pop(call, None)
+        self._journal.write(kinds.RunContinued(), turn=turn, call=call)
+        return answer
+
+    def _answer(self, command: Command) -> None:
+        call = str(command.args.get("call", ""))
+        answer = Answer(text=str(command.args.get("text", "")), by=command.by)
+        future = self._asking.get(call)
+        if future is not None and not future.done():
+            future.set_result(answer)
+        elif future is None:
+            self._answers[call] = answer
+
+    # --- pause ------------------------------------------------------------------------------------------------
+
+    async def hold(self, border: str, turn: int | None) -> None:
+        """Hold at a border (`after_batch`, `before_call`) for as long as a pause asks for that border."""
+        if self._paused_at is None or (self._paused_at != border and border != "before_call"):
+            return
+        self._journal.write(kinds.RunWaiting(reason="pause"), turn=turn)
+        while self._paused_at is not None:
+            await self._or_park(asyncio.ensure_future(self._unpaused.wait()))
+        self._journal.write(kinds.RunContinued(), turn=turn)
+
+    async def _or_park(self, waited: "asyncio.Future[Any]") -> Any:
+        """Await a person; after `park_after_s` give the run back, to be resumed by what the person does."""
+        done, _ = await asyncio.wait({waited}, timeout=self._park_after_s if self._park_after_s > 0 else None)
+        if not done:
+            self.cancel(Halt.PARK)
+            await asyncio.sleep(0)
+        return await waited
+
+    # --- fuses ------------------------------------------------------------------------------------------------
+
+    def _raise(self, command: Command) -> None:
+        wanted = command.args.get("limits", {})
+        raised = {name: Decimal(str(wanted[name])) for name in LIMIT_NAMES if wanted.get(name) is not None}
+        self.limits = replace(
+            self.limits, **{name: Limit(value=value, source="raised") for name, value in raised.items()}
+        )
+        self._journal.write(
+            kinds.FuseRaised(
+                limits={name: str(value) for name, value in raised.items()},
+                by=command.by,
+                reason=command.reason or "",
+            )
+        )

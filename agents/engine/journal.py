@@ -1,0 +1,23 @@
+"""The pen of one run: every event goes through it, into the fold and into the log, in one order."""
+
+from collections.abc import Awaitable
+
+from agents.engine.transcript import Transcript
+from agents.events import draft
+from agents.kinds import Body
+from agents.ports import Clock, EventSink
+
+
+class Journal:
+    """Writes events. Awaiting what `write` returns waits until the event is durable (raises Fenced if it never will be)."""
+
+    def __init__(self, sink: EventSink, clock: Clock, transcript: Transcript) -> None:
+        self._sink = sink
+        self._clock = clock
+        self.transcript = transcript
+
+    def write(self, body: Body, *, turn: int | None = None, call: str | None = None) -> Awaitable[int]:
+        at = self._clock.now()
+        item = draft(body, at=at, turn=turn, call=call)
+        self.transcript.apply(body, turn=turn, call=call, at=at)
+        return self._sink.emit(item)

@@ -1,0 +1,217 @@
+"""One run in this process: it wires the parts, drives the loop under control, and hands back how it ended."""
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from agents import kinds
+from agents.engine.call_context import CallContext
+from agents.engine.control import Halt, RunControl
+from agents.engine.journal import Journal
+from agents.engine.loop import Loop
+from agents.engine.model_call import ModelCall
+from agents.engine.outcome import Ended, Failed, Interrupted, Outcome, close_open_calls, failed, finish
+from agents.engine.tool_batch import ToolBatch
+from agents.engine.transcript import Transcript
+from agents.engine.turn import Turn
+from agents.errors import AgentError, Fenced, RunFailed
+from agents.events import Event
+from agents.messages import SystemMessage
+from agents.ports import Artifacts, ChatModel, Clock, EventSink, Inbox, Lease, LiveText, Spawner, Tool
+from agents.spec import LIMIT_NAMES, Limits, RunSpec
+from agents.tools.registry import Registry
+
+# Past this a stop is told as it stands; whatever still runs is named as unverified.
+STOP_LIMIT_S = 8.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """Everything a run needs of the world. `environment` goes into tool processes (marks of run and worker)."""
+
+    sink: EventSink
+    live: LiveText
+    inbox: Inbox
+    artifacts: Artifacts
+    lease: Lease
+    model: ChatModel
+    tools: Registry
+    spawner: Spawner
+    clock: Clock
+    workspace: str
+    environment: Mapping[str, str]
+    park_after_s: float = 600.0
+    note: str | None = None
+
+
+class Running:
+    """A run being driven. `drive` once; `stop`, `drain` and `fenced` from the same event loop at any time."""
+
+    def __init__(self, spec: RunSpec, ports: Ports, *, worker: str, host: str, epoch: int) -> None:
+        self.spec = spec
+        self._ports = ports
+        self._worker = worker
+        self._host = host
+        self._epoch = epoch
+        self.transcript = Transcript()
+        self._journal = Journal(ports.sink, ports.clock, self.transcript)
+        self.control = RunControl(self._journal, ports.inbox, ports.clock, spec.limits, ports.park_after_s)
+
+    def stop(self, *, by: str, reason: str = "", command: str | None = None) -> None:
+        """Stop for good, e.g. because the parent stops. Idempotent."""
+        self.control.request_stop(by=by, reason=reason, command=command)
+
+    def drain(self) -> None:
+        """Give the run back: tools end, no final event is written."""
+        self.control.cancel(Halt.DRAIN)
+
+    def fenced(self) -> None:
+        """Another owner writes the log now: end the tools and write nothing."""
+        self.control.cancel(Halt.FENCED)
+
+    async def drive(self, log: Sequence[Event]) -> Ended:
+        """Drive from where `log` stands to an end. Never raises for what happens inside the run."""
+        for event in log:
+            self.transcript.apply(event.data, turn=event.turn, call=event.call, at=event.at)
+        main = asyncio.create_task(self._main(), name=f"run {self.spec.id}")
+        listener = asyncio.create_task(self.control.listen(), name=f"inbox {self.spec.id}")
+        self.control.govern(main)
+        try:
+            outcome = await self._outcome(main, listener)
+            return await self._end(outcome)
+        except Fenced:
+            return Ended(how="fenced")
+        finally:
+            listener.cancel()
+            if not main.done():
+                main.cancel()
+
+    async def _outcome(self, main: "asyncio.Task[Outcome]", listener: "asyncio.Task[None]") -> Outcome | None:
+        """What the loop came to; None when it was halted without an end of its own."""
+        await asyncio.wait({main, listener}, return_when=asyncio.FIRST_COMPLETED)
+        if not main.done() and self.control.halt is None:
+            main.cancel()  # the listener died: a run that cannot be stopped must not go on
+        if not main.done():
+            _, late = await asyncio.wait({main}, timeout=STOP_LIMIT_S)
+            self.control.tally.overdue = bool(late)
+        if not main.done() or main.cancelled():
+            return self._halted(listener)
+        return _result(main)
+
+    def _halted(self, listener: "asyncio.Task[None]") -> Outcome | None:
+        if self.control.stop is not None and self.control.halt is Halt.STOP:
+            return Interrupted(request=self.control.stop)
+        if self.control.halt is None and listener.done() and not listener.cancelled():
+            error = listener.exception()
+            return Failed(reason="internal", message=f"the control lane of this run broke: {error!r}")
+        return None
+
+    async def _end(self, outcome: Outcome | None) -> Ended:
+        control = self.control
+        if control.halt is Halt.FENCED:
+            return Ended(how="fenced")
+        if outcome is not None:
+            at = control.stop.at if control.stop else self._ports.clock.monotonic()
+            return await finish(outcome, self._journal, control, self._ports.clock.monotonic() - at)
+        return Ended(how="parked" if control.halt is Halt.PARK else "drained")
+
+    async def _main(self) -> Outcome:
+        try:
+            loop = await self._begin()
+            return await loop.run()
+        except RunFailed as error:
+            return failed(error)
+        except (Fenced, asyncio.CancelledError):
+            raise
+        except AgentError as error:
+            return Failed(reason=error.kind, message=error.message)
+        except Exception as error:
+            return Failed(reason="internal", message=f"{type(error).__name__}: {error}")
+
+    async def _begin(self) -> Loop:
+        ports, spec = self._ports, self.spec
+        tools = ports.model.encode_tools(ports.tools.specs)
+        started = await self._started(tools)
+        self._journal.write(started)
+        model_call = ModelCall(
+            model=ports.model,
+            live=ports.live,
+            clock=ports.clock,
+            journal=self._journal,
+            control=self.control,
+            tools=tools,
+            max_output_tokens=spec.model.max_output_tokens,
+            credential=spec.model.credential,
+        )
+        model_call.begin_with(SystemMessage(text=spec.prompt))
+        batch = ToolBatch(
+            registry=ports.tools,
+            journal=self._journal,
+            clock=ports.clock,
+            artifacts=ports.artifacts,
+            context=self._context,
+            resolve=self._resolve,
+        )
+        turn = Turn(journal=self._journal, control=self.control, model_call=model_call, batch=batch, clock=ports.clock)
+        return Loop(journal=self._journal, control=self.control, model_call=model_call, turn=turn, registry=ports.tools)
+
+    async def _started(self, tools: bytes | None) -> kinds.RunStarted:
+        ports, spec = self._ports, self.spec
+        return kinds.RunStarted(
+            worker=self._worker,
+            host=self._host,
+            epoch=self._epoch,
+            model={"model": spec.model.model, "base_url": spec.model.base_url, "provider": spec.model.provider},
+            policy=spec.policy,
+            limits=limits_to_json(spec.limits),
+            prompt=await ports.artifacts.put(spec.prompt.encode("utf-8", "replace")),
+            tools=await ports.artifacts.put(tools or orjson.dumps([])),
+            workspace=ports.workspace,
+            branch=spec.workspace.branch if spec.workspace else None,
+            note=ports.note,
+        )
+
+    def _context(self, call: str, turn: int | None) -> CallContext:
+        ports = self._ports
+        waiting = self.transcript.batch.get(call)
+        return CallContext(
+            run=self.spec.id,
+            call=call,
+            turn=turn,
+            workspace=ports.workspace,
+            dry_run=self.spec.dry_run,
+            lease=ports.lease,
+            environment=ports.environment,
+            journal=self._journal,
+            control=self.control,
+            spawner=ports.spawner,
+            adopt=waiting.child if waiting else None,
+        )
+
+    def _resolve(self, tool: Tool, args: Mapping[str, Any]) -> tuple[str, ...]:
+        """The real paths that a call touches; a tool that knows better says so by `touches`."""
+        touches = getattr(tool, "touches", None)
+        if touches is not None:
+            return tuple(touches(args, self._ports.workspace))
+        named = [str(args.get(name) or ".") for name in tool.spec.paths]
+        return tuple(os.path.realpath(os.path.join(self._ports.workspace, name)) for name in named)
+
+
+def limits_to_json(limits: Limits) -> dict[str, Any]:
+    """`{name: {value, source}}` for the limits that are set; values are decimal strings."""
+    found = {name: getattr(limits, name) for name in LIMIT_NAMES}
+    return {n: {"value": str(limit.value), "source": limit.source} for n, limit in found.items() if limit}
+
+
+def _result(main: "asyncio.Task[Outcome]") -> Outcome:
+    error = main.exception()
+    if error is not None:
+        raise error
+    return main.result()
+
+
+__all__ = ["Ended", "Ports", "Running", "close_open_calls", "limits_to_json"]

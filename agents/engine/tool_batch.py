@@ -1,0 +1,236 @@
+"""The tool calls of one turn: judged in order, planned into groups, run, and each answered truthfully."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents import kinds
+from agents.engine.call_context import CallContext
+from agents.engine.journal import Journal
+from agents.errors import SpawnRefused, ToolError
+from agents.messages import ToolCall
+from agents.policy.batching import Planned, plan
+from agents.policy.redaction import cut, make_safe
+from agents.policy.steering import escape_marker
+from agents.ports import Artifacts, Clock, Edit, Tool, ToolOutput
+from agents.spec import CallStatus, ConcurrencyClass
+from agents.tools.registry import Registry, parse_args
+
+# What the model reads of one result; the whole is kept as an artifact.
+RESULT_LIMIT = 24_000
+# A cancelled tool may take TERM, one second and KILL; whoever needs longer is left behind and told.
+STOP_GRACE_S = 2.5
+
+CUT_OFF = "Not run: this message was cut off at the output limit. Send the call again, in smaller parts."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """A call that may run: its tool, its checked arguments and the real paths that it touches."""
+
+    asked: ToolCall
+    tool: Tool
+    args: Mapping[str, Any]
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    status: CallStatus
+    text: str
+    output: ToolOutput | None = None
+
+
+class ToolBatch:
+    def __init__(
+        self,
+        *,
+        registry: Registry,
+        journal: Journal,
+        clock: Clock,
+        artifacts: Artifacts,
+        context: Callable[[str, int | None], CallContext],
+        resolve: Callable[[Tool, Mapping[str, Any]], tuple[str, ...]],
+    ) -> None:
+        self._registry = registry
+        self._journal = journal
+        self._clock = clock
+        self._artifacts = artifacts
+        self._context = context
+        self._resolve = resolve
+
+    async def run(self, calls: Sequence[ToolCall], raw_args: Mapping[str, str], turn: int, cut_off: bool) -> None:
+        """Answer every call. Outside cancellation passes through after each started call has got its result."""
+        if cut_off:
+            for asked in calls:
+                await self._complete(asked, turn, Result(status=CallStatus.ERROR, text=CUT_OFF), None)
+            return
+        ready: dict[str, Ready] = {}
+        for asked in calls:
+            try:
+                ready[asked.call] = self._judge(asked, raw_args.get(asked.call, asked.args))
+            except ToolError as error:
+                await self._complete(asked, turn, Result(status=CallStatus.ERROR, text=error.message), None)
+        if not ready:
+            return
+        planned = plan([_planned(one) for one in ready.values()])
+        self._journal.write(
+            kinds.BatchPlanned(groups=[list(group) for group in planned.groups], why=planned.why), turn=turn
+        )
+        for number, group in enumerate(planned.groups):
+            await self._run_group([ready[call] for call in group], number, turn)
+
+    def _judge(self, asked: ToolCall, raw: str) -> Ready:
+        tool = self._registry.get(asked.name)
+        if tool is None:
+            known = ", ".join(self._registry.names)
+            raise ToolError(f"There is no tool named {asked.name!r}. The tools are: {known}.", kind="unknown_tool")
+        args = parse_args(tool.spec, raw)
+        return Ready(asked=asked, tool=tool, args=args, paths=self._resolve(tool, args))
+
+    async def _run_group(self, group: Sequence[Ready], number: int, turn: int) -> None:
+        durable = None
+        for one in group:
+            durable = self._journal.write(
+                kinds.CallStarted(
+                    operation="execute_tool",
+                    name=one.asked.name,
+                    args=one.asked.args,
+                    wire_id=one.asked.wire_id,
+                    concurrency=one.tool.spec.concurrency.value,
+                    group=number,
+                ),
+                turn=turn,
+                call=one.asked.call,
+            )
+        if durable is not None and any(_has_effect(one) for one in group):
+            await durable  # "started" is on disk before anything can have an effect
+        tasks = [asyncio.create_task(self._one(one, turn), name=one.asked.name) for one in group]
+        try:
+            await asyncio.wait(tasks)
+        except asyncio.CancelledError:
+            await self._stop(tasks, group, turn)
+            raise
+        for task in tasks:
+            task.result()
+
+    async def _stop(self, tasks: Sequence["asyncio.Task[None]"], group: Sequence[Ready], turn: int) -> None:
+        for task in tasks:
+            task.cancel()
+        _, late = await asyncio.wait(tasks, timeout=STOP_GRACE_S)
+        for task, one in zip(tasks, group, strict=True):
+            if task in late:
+                text = "Stopped, but the tool had not ended when its grace was over: running, effect unknown."
+                self._write_completed(one.asked, turn, Result(status=CallStatus.EFFECT_UNKNOWN, text=text), None)
+
+    async def _one(self, one: Ready, turn: int) -> None:
+        """Run one call to its result; on cancel the result says what became of it, then the cancel goes on."""
+        context = self._context(one.asked.call, turn)
+        began = self._clock.monotonic()
+        try:
+            result = await self._execute(one, context)
+        except asyncio.CancelledError:
+            took = self._clock.monotonic() - began
+            self._write_completed(one.asked, turn, _stopped(one, context, took), took * 1000)
+            raise
+        await self._complete(one.asked, turn, result, (self._clock.monotonic() - began) * 1000)
+
+    async def _execute(self, one: Ready, context: CallContext) -> Result:
+        limit = one.tool.spec.timeout_s or None
+        scope = asyncio.timeout(limit)
+        try:
+            async with scope:
+                output = await one.tool.run(one.args, context)
+        except TimeoutError:
+            if not scope.expired():
+                return Result(status=CallStatus.ERROR, text="TimeoutError: the tool gave up waiting.")
+            still = " It is still running in the background; its effect is unknown." if context.deaf else ""
+            return Result(status=CallStatus.TIMEOUT, text=f"Timed out after {limit:g} s.{still}")
+        except (ToolError, SpawnRefused) as error:
+            return Result(status=CallStatus.ERROR, text=error.message)
+        except Exception as error:
+            return Result(status=CallStatus.ERROR, text=f"{type(error).__name__}: {error}")
+        status = CallStatus(output.status) if output.status else CallStatus.ERROR if output.is_error else CallStatus.OK
+        return Result(status=status, text=output.text, output=output)
+
+    async def _complete(self, asked: ToolCall, turn: int, result: Result, took_ms: float | None) -> None:
+        artifact = None
+        output = result.output
+        if output is not None:
+            whole = output.whole if output.whole is not None else _whole(output.text)
+            if whole is not None:
+                artifact = await self._artifacts.put(make_safe(whole.decode("utf-8", "replace")).text.encode())
+            for edit in output.edits:
+                await self._record(edit, asked.call, turn)
+        self._write_completed(asked, turn, result, took_ms, artifact)
+
+    async def _record(self, edit: Edit, call: str, turn: int) -> None:
+        artifact = None if edit.content is None else await self._artifacts.put(edit.content)
+        self._journal.write(
+            kinds.EditRecorded(
+                path=make_safe(edit.path).text,
+                before_sha256=edit.before_sha256,
+                sha256=edit.sha256,
+                bytes=edit.size,
+                state=edit.state,
+                artifact=artifact,
+            ),
+            turn=turn,
+            call=call,
+        )
+
+    def _write_completed(
+        self,
+        asked: ToolCall,
+        turn: int,
+        result: Result,
+        took_ms: float | None,
+        artifact: Mapping[str, Any] | None = None,
+    ) -> None:
+        safe = make_safe(result.text)
+        text, was_cut = cut(escape_marker(safe.text), RESULT_LIMIT)
+        self._journal.write(
+            kinds.CallCompleted(
+                operation="execute_tool",
+                name=asked.name,
+                args=asked.args,
+                status=result.status.value,
+                result=text,
+                truncated=True if was_cut or artifact else None,
+                artifact=artifact,
+                duration_ms=None if took_ms is None else round(took_ms, 1),
+                altered=safe.altered,
+            ),
+            turn=turn,
+            call=asked.call,
+        )
+
+
+def _planned(one: Ready) -> Planned:
+    spec = one.tool.spec
+    return Planned(
+        call=one.asked.call,
+        concurrency=spec.concurrency,
+        paths=one.paths,
+        writes=spec.concurrency is ConcurrencyClass.PATH,
+    )
+
+
+def _has_effect(one: Ready) -> bool:
+    return one.tool.spec.concurrency is not ConcurrencyClass.SAFE or one.asked.name == "delegate"
+
+
+def _whole(text: str) -> bytes | None:
+    return text.encode("utf-8", "replace") if len(text) > RESULT_LIMIT else None
+
+
+def _stopped(one: Ready, context: CallContext, took_s: float) -> Result:
+    if context.deaf:
+        return Result(
+            status=CallStatus.EFFECT_UNKNOWN,
+            text=f"Stopped after {took_s:.1f} s, but its thread does not listen: running, effect unknown.",
+        )
+    if one.tool.spec.concurrency is ConcurrencyClass.SAFE:
+        return Result(status=CallStatus.STOPPED, text=f"Stopped after {took_s:.1f} s; it had only been reading.")
+    return Result(status=CallStatus.STOPPED, text=f"Stopped after {took_s:.1f} s; what it had done by then may remain.")
