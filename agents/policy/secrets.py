@@ -128,14 +128,14 @@ _TOKENS_OF_NO_SECRET = frozenset(
     re.findall(
         r"\w+",
         "page next prev previous sync continuation cursor pagination resume change delta skip start end stop pad eos "
-        "bos unk mask sep cls special per max min last first current new peek lookahead csrf xsrf continue invalidation",
+        "bos unk mask sep cls special per max min last first current new peek lookahead csrf xsrf continue",
     )
 )
 _NO_VALUES = frozenset(
     re.findall(
         r"\w+",
         "none null nil true false undefined string str text bytes any bool int number object required optional "
-        "password passwd passphrase pwd secret token key api_key apikey hidden masked removed example changeme todo tbd",
+        "password passwd passphrase pwd secret token key api_key apikey hidden masked removed example changeme todo",
     )
 )
 _CAMEL = re.compile(r"([a-z0-9])([A-Z])")

@@ -93,8 +93,6 @@ def test_no_calls_make_no_groups() -> None:
 
 
 names = st.lists(st.sampled_from(["a", "b", "A", "ab"]), max_size=3).map(lambda parts: "/" + "/".join(parts))
-    lambda parts: "/" + "/".join(parts)
-)
 
 
 @st.composite
