@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from agents.kinds import FROM_WIRE, JSON, KINDS, NO_NAMES, REQUIRED, TO_WIRE, Body, Unknown
+from agents.kinds import ALWAYS, FROM_WIRE, JSON, KINDS, NO_NAMES, REQUIRED, TO_WIRE, Body, Unknown
 
 SCHEMA_VERSION = 1
 
@@ -24,17 +24,13 @@ def body_to_json(body: Body) -> dict[str, Any]:
     if isinstance(body, Unknown):
         return dict(body.raw)
     names = TO_WIRE.get(body.kind, NO_NAMES)
-    nullable = body._nullable
+    always = ALWAYS[body.kind]
     out: dict[str, Any] = {}
     for name in body._names:
         value = getattr(body, name)
-        if value is not None or name in nullable or _required(type(body), name):
+        if value is not None or name in always:
             out[names.get(name, name)] = value
     return out
-
-
-def _required(cls: type[Body], name: str) -> bool:
-    return name in REQUIRED[cls.kind]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

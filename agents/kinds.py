@@ -341,4 +341,6 @@ def _required_names(cls: type[Body]) -> frozenset[str]:
 
 
 REQUIRED = {kind: _required_names(cls) for kind, cls in _KINDS.items()}
+# Written even when None.
+ALWAYS = {kind: REQUIRED[kind] | cls._nullable for kind, cls in _KINDS.items()}
 KINDS: Mapping[str, type[Body]] = _KINDS

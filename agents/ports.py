@@ -221,11 +221,14 @@ class ChildEnd:
 
 
 class Child(Protocol):
-    """A started child. Cancelling `wait` stops the child and returns only when it has ended or its grace is over."""
+    """A started child. Cancelling `wait` only ends the waiting; `stop` ends the child for good."""
 
     run: str
 
     async def wait(self) -> ChildEnd: ...
+    async def stop(self) -> ChildEnd | None:
+        """Stop it because its parent stops; returns when it has ended, or None when its grace is over."""
+        ...
 
 
 class Spawner(Protocol):

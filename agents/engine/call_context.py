@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from agents import kinds
-from agents.engine.control import RunControl
+from agents.engine.control import Halt, RunControl
 from agents.engine.journal import Journal
 from agents.engine.threads import POOL
 from agents.policy.redaction import make_safe
@@ -80,6 +80,12 @@ class CallContext:
             tally.unverified_children += 1
         if end is not None:
             tally.children += int(end.stopped.get("children", 0))
+            self.child_ended(end)
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the run stops for good, so that its children stop with it (a drained run's children go on)."""
+        return self._control.halt is Halt.STOP
 
     async def in_thread(self, work: Callable[[], Any]) -> Any:
         future = POOL.submit(work)
@@ -118,10 +124,8 @@ class TrackedChild:
         try:
             end = await self._child.wait()
         except asyncio.CancelledError:
-            ended = getattr(self._child, "end", None)
-            self._context.child_stopped(ended)
-            if ended is not None:
-                self._context.child_ended(ended)
+            if self._context.stopping:
+                self._context.child_stopped(await self._child.stop())
             raise
         self._context.child_ended(end)
         return end

@@ -100,6 +100,8 @@ class RunControl:
         """Take in everything that is waiting in the source of truth; called before the run may finish."""
         for command in await self._inbox.drain():
             self.accept(command)
+        if self.halt is not None:
+            await asyncio.sleep(0)  # a halt just taken in takes effect here, before anything else is begun
 
     def accept(self, command: Command) -> None:
         """Act on one command. Told twice (a former worker took it in already) it is not logged twice."""

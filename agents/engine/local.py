@@ -127,16 +127,11 @@ class MemoryChild:
         self._task = asyncio.create_task(running.drive(log.events[:]))
 
     async def wait(self) -> ChildEnd:
-        try:
-            ended = await asyncio.shield(self._task)
-        except asyncio.CancelledError:
-            self.running.stop(by="parent", reason="the parent was stopped")
-            await self._finish()
-            raise
-        return self._ended(ended)
+        return self._ended(await asyncio.shield(self._task))
 
-    async def _finish(self) -> None:
-        self._ended(await self._task)
+    async def stop(self) -> ChildEnd | None:
+        self.running.stop(by="parent", reason="the parent was stopped")
+        return self._ended(await self._task)
 
     def _ended(self, ended: Any) -> ChildEnd:
         self.end = ChildEnd(run=self.run, status=ended.status, final=ended.final, stopped=ended.stopped or {})

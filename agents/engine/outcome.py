@@ -53,7 +53,7 @@ class Ended:
 
 
 async def finish(outcome: Outcome, journal: Journal, control: RunControl, seconds: float) -> Ended:
-    """Answer what is unanswered, refuse what can no longer be injected, write the one final event, wait for the disk."""
+    """Answer what is unanswered, refuse notes that came too late, write the one final event, wait for the disk."""
     close_open_calls(journal)
     refuse_notes(journal, control, "no_turn_left" if isinstance(outcome, Exhausted) else "run_finished")
     turn = journal.transcript.turn or None

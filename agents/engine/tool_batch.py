@@ -14,7 +14,7 @@ from agents.policy.batching import Planned, plan
 from agents.policy.redaction import cut, make_safe
 from agents.policy.steering import escape_marker
 from agents.ports import Artifacts, Clock, Edit, Tool, ToolOutput
-from agents.spec import CallStatus, ConcurrencyClass
+from agents.spec import CallStatus, ConcurrencyClass, Resume
 from agents.tools.registry import Registry, parse_args
 
 # What the model reads of one result; the whole is kept as an artifact.
@@ -131,8 +131,10 @@ class ToolBatch:
         try:
             result = await self._execute(one, context)
         except asyncio.CancelledError:
-            took = self._clock.monotonic() - began
-            self._write_completed(one.asked, turn, _stopped(one, context, took), took * 1000)
+            # A call that a later worker runs again stays open when this run is only handed on.
+            if context.stopping or one.tool.spec.resume is Resume.UNKNOWN:
+                took = self._clock.monotonic() - began
+                self._write_completed(one.asked, turn, _stopped(one, context, took), took * 1000)
             raise
         await self._complete(one.asked, turn, result, (self._clock.monotonic() - began) * 1000)
 

@@ -22,7 +22,8 @@ async def test_an_answer_without_tool_calls_completes_the_run() -> None:
     assert ended.status is Status.COMPLETED
     assert run.log.events[-1].data.final == "All done."
     assert run.log.kinds() == [
-        "run.queued", "run.started", "turn.started", "call.started", "call.completed", "turn.completed", "run.completed",
+        "run.queued", "run.started", "turn.started", "call.started", "call.completed", "turn.completed",
+        "run.completed",
     ]  # fmt: skip
 
 

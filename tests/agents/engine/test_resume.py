@@ -78,7 +78,7 @@ async def test_the_fold_of_the_log_equals_what_the_live_run_sent() -> None:
 
 @pytest.mark.parametrize("press", ["stop", "drain"])
 async def test_a_drained_run_goes_on_from_its_log_where_a_stopped_one_does_not(press: str) -> None:
-    tool, entered, release = gate(concurrency=ConcurrencyClass.UNKNOWN, resume=Resume.UNKNOWN)
+    tool, entered, _ = gate(concurrency=ConcurrencyClass.UNKNOWN, resume=Resume.UNKNOWN)
     run = memory_run(ScriptedModel([asks(("gate", {}))]), tools=[tool])
     driving = asyncio.create_task(run.drive())
     await entered.wait()
