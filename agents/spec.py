@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
+from typing import Any
 
 
 class Status(StrEnum):
@@ -27,6 +28,12 @@ FINAL = frozenset({Status.COMPLETED, Status.EXHAUSTED, Status.INTERRUPTED, Statu
 ACTIVE = frozenset(Status) - FINAL
 
 DEFAULT_MAX_TURNS = 90
+DEFAULT_PROMPT = (
+    "You are a careful engineer who works in one directory with the tools you are given. Read before you change, "
+    "change little, and check what you changed. Paths are relative to the workspace. When something cannot be decided "
+    "without a person, ask with `clarify`. A line [User note: ...] comes from the operator on watch: follow it. "
+    "When the work is done, answer with a short account of what you did and what you found."
+)
 MAX_CHILDREN_PER_TREE = 32
 MAX_DEPTH = 2
 
@@ -128,6 +135,8 @@ class RunSpec:
     model: ModelSpec
     limits: Limits
     policy: str = "default"
+    # The policy's data as it stood at the start: `{fuses?, ladder?, rules?, ...}`.
+    policy_body: Mapping[str, Any] = field(default_factory=dict)
     workspace: WorkspaceSpec | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
