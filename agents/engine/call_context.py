@@ -62,7 +62,7 @@ class CallContext:
         answer = await self._control.ask(self.call, make_safe(question).text, choices, self._turn)
         return replace(answer, text=make_safe(answer.text).text)
 
-    async def spawn(self, request: SpawnRequest) -> "TrackedChild":
+    async def spawn(self, request: SpawnRequest) -> Child:
         if self._adopt is not None:
             return TrackedChild(await self._spawner.adopt(self._adopt), self)
         child = await self._spawner.spawn(request)
@@ -129,6 +129,9 @@ class TrackedChild:
             raise
         self._context.child_ended(end)
         return end
+
+    async def stop(self) -> ChildEnd | None:
+        return await self._child.stop()
 
 
 async def _ends_within(future: "asyncio.Future[Any]", seconds: float) -> bool:

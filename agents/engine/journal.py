@@ -9,7 +9,7 @@ from agents.ports import Clock, EventSink
 
 
 class Journal:
-    """Writes events. Awaiting what `write` returns waits until the event is durable; raises Fenced if it never will be."""
+    """Writes events. Awaiting what `write` returns waits until the event is durable; raises Fenced if it cannot be."""
 
     def __init__(self, sink: EventSink, clock: Clock, transcript: Transcript) -> None:
         self._sink = sink

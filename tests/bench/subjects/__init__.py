@@ -1,0 +1,1 @@
+"""The processes that are measured: the bare floor and ours."""
