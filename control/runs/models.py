@@ -104,6 +104,8 @@ class Call(models.Model):
     turn = models.PositiveIntegerField(null=True)
     operation = models.CharField(max_length=20)
     name = models.CharField(max_length=200)
+    # What it does in a few words, as the fleet shows it: `run_command pytest -q`.
+    label = models.CharField(max_length=300, default="")
     status = models.CharField(max_length=16, null=True)
     started_seq = models.PositiveIntegerField(null=True)
     completed_seq = models.PositiveIntegerField(null=True)

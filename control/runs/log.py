@@ -1,0 +1,164 @@
+"""The append-only log of each run: the only way to write an event, and the fence around it.
+
+One transaction allocates `seq` where the epoch is the writer's, inserts the events and writes the projections.
+A batch that is fenced off changes nothing and leaves the other runs' batches alone.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+
+from agents.events import Draft, draft, encode
+from agents.kinds import FINAL_KINDS, Body, RunRequeued
+from agents.spec import FINAL, Status
+from control.runs import folds, hints, receipts
+from control.runs.clock import database_now
+from control.runs.fold import Fold
+from control.runs.models import Run
+from control.runs.steps import At, apply
+from control.runs.tables import EventRow, Head, tables
+
+_FINAL = frozenset(status.value for status in FINAL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Events of one run, in order, by the writer that holds it at `epoch`."""
+
+    run: str
+    root: str
+    epoch: int
+    drafts: Sequence[Draft]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """What became of one batch: first and last `seq` and the envelopes as stored; `fenced` ones were not written."""
+
+    run: str
+    first: int
+    last: int
+    bodies: list[bytes]
+    fenced: bool
+
+
+def append(batches: Sequence[Batch]) -> list[Appended]:
+    """Write these batches in one transaction; one `Appended` per batch, in the same order."""
+    with transaction.atomic():
+        return write(batches)
+
+
+def write(batches: Sequence[Batch]) -> list[Appended]:
+    """`append` for a caller that has a transaction open already."""
+    store = tables()
+    heads, now = store.heads(sorted({batch.run for batch in batches}))
+    open_folds: dict[str, Fold] = {}
+    rows: list[EventRow] = []
+    done = [_fold_in(batch, heads, open_folds, now, rows) for batch in batches]
+    if rows:
+        store.events(rows)
+    written = {run: fold for run, fold in open_folds.items() if fold.row.last_seq > heads[run][3]}
+    for run, fold in written.items():
+        ended = fold.final and heads[run][2] not in _FINAL
+        if fold.ended_by and receipts.is_bulk(fold.ended_by):
+            fold.row.exit_reason = "kill_switch"
+        store.run(run, fold.row, whole=fold.reshaped, final=ended)
+    folds.write_rows(store, written)
+    for run, fold in written.items():
+        receipts.record(run, fold.receipts)
+        if fold.final and heads[run][2] not in _FINAL:
+            receipts.settle_at_end(run, fold.row.status, fold.row.finished_at or now)
+            folds.release(run)
+        fold.written()
+        folds.keep(run, fold)
+    return done
+
+
+def _fold_in(
+    batch: Batch, heads: Mapping[str, Head], open_folds: dict[str, Fold], now: datetime, rows: list[EventRow]
+) -> Appended:
+    head = heads.get(batch.run)
+    if head is None or head[1] != batch.epoch:
+        return Appended(run=batch.run, first=0, last=0, bodies=[], fenced=True)
+    fold = open_folds.get(batch.run)
+    if fold is None:
+        fold = open_folds[batch.run] = folds.load(batch.run, status=head[2], last_seq=head[3])
+    if not _in_order(batch.drafts, fold.final):
+        return Appended(run=batch.run, first=0, last=0, bodies=[], fenced=True)
+    # The log's times never run backwards, also where the database read its clock before it got the lock.
+    ts = max(now, fold.row.last_activity_at or now)
+    bodies = []
+    first = seq = fold.row.last_seq
+    for item in batch.drafts:
+        seq += 1
+        body = encode(item, run=batch.run, root=batch.root, seq=seq, ts=ts)
+        apply(fold, item.kind, item.body, At(seq, item.turn, item.call, item.at, ts))
+        rows.append((batch.run, seq, item.kind, item.turn, item.call, item.at, ts, body.decode()))
+        bodies.append(body)
+    return Appended(run=batch.run, first=first + 1, last=seq, bodies=bodies, fenced=False)
+
+
+def _in_order(drafts: Sequence[Draft], final: bool) -> bool:
+    """Whether nothing but `call.late` follows the final event."""
+    for item in drafts:
+        if final and item.kind != "call.late":
+            return False
+        final = final or item.kind in FINAL_KINDS
+    return True
+
+
+# --- for whoever ends or requeues a run that nobody holds ----------------------------------------------------------
+
+
+def append_as_owner(
+    run_id: str,
+    *,
+    expect: Collection[Status],
+    body: Body,
+    before: Sequence[Draft] = (),
+    epoch: int | None = None,
+    unheld: bool = False,
+    changes: Mapping[str, Any] | None = None,
+) -> bool:
+    """Take the run over by raising its epoch and append `before` and `body`; False if somebody else was faster.
+
+    Succeeds only while the status is one of `expect`, the epoch (if given) is still this one, and, with `unheld`,
+    nobody has a lease. The lease ends; `changes` sets further columns. Publishes the hint after commit.
+    A `run.requeued` body must carry the epoch that it leads to: `epoch + 1`.
+    """
+    columns: dict[str, Any] = {"lease_until": None, **(changes or {})}
+    if isinstance(body, RunRequeued):
+        columns.setdefault("worker", None)
+    with transaction.atomic():
+        wanted = Run.objects.filter(pk=run_id, status__in=[str(status) for status in expect])
+        if epoch is not None:
+            wanted = wanted.filter(epoch=epoch)
+        if unheld:
+            wanted = wanted.filter(lease_until=None)
+        if not wanted.update(epoch=F("epoch") + 1, **columns):
+            return False
+        root, now_at = Run.objects.values_list("root", "epoch").get(pk=run_id)
+        drafts = [*before, draft(body, at=before[-1].at if before else database_now())]
+        done = write([Batch(run=run_id, root=root, epoch=now_at, drafts=drafts)])[0]
+        if done.fenced:
+            raise RuntimeError(f"run {run_id} took no event at its own epoch {now_at}")
+        hints.announce_later(root, now_at, done.run, done.first, done.last, done.bodies)
+        return True
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def read_after(run: str, after: int, limit: int) -> list[bytes]:
+    """Envelopes with `seq` greater than `after`, in order, as they were stored."""
+    return tables().bodies(run, after, limit)
+
+
+def head(run: str) -> tuple[int, int]:
+    """`(last_seq, epoch)`; `(0, 0)` for an unknown run."""
+    found = Run.objects.filter(pk=run).values_list("last_seq", "epoch").first()
+    return found or (0, 0)

@@ -1,0 +1,61 @@
+"""Makes a run's rows again from its log; the result equals what the appends wrote, which a test compares."""
+
+from collections.abc import Collection
+
+from django.db import transaction
+
+from agents.events import decode
+from agents.spec import Status
+from control.runs import folds, log, receipts
+from control.runs.fold import COLUMNS, Fold
+from control.runs.models import Call, Command, Receipt, Run, Verdict
+from control.runs.steps import At, apply
+from control.runs.tables import tables
+
+_PAGE = 2000
+
+
+def rebuild(run_id: str) -> None:
+    """Fold the whole log anew and overwrite the run's columns, calls, verdicts and the receipts that the log names.
+
+    Receipts of commands that the run never took in are no projections and stay. Raises Run.DoesNotExist.
+    """
+    with transaction.atomic():
+        run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
+        fold = _replay(run_id)
+        if fold.row.status == Status.QUEUED.value and run.status == Status.RUNNING.value and run.lease_until:
+            # A claim shows in the row before the new holder's first event does.
+            fold.row.status = run.status
+        if fold.ended_by and receipts.is_bulk(fold.ended_by):
+            fold.row.exit_reason = "kill_switch"
+        Run.objects.filter(pk=run_id).update(**{name: getattr(fold.row, name) for name in COLUMNS})
+        Call.objects.filter(run_id=run_id).delete()
+        Verdict.objects.filter(run_id=run_id).delete()
+        folds.write_rows(tables(), {run_id: fold})
+        _receipts(run_id, fold)
+
+
+def _replay(run_id: str) -> Fold:
+    fold = Fold()
+    after = 0
+    while bodies := log.read_after(run_id, after, _PAGE):
+        for body in bodies:
+            event = decode(body)
+            apply(fold, event.kind, event.data, At(event.seq, event.turn, event.call, event.at, event.ts))
+        after = fold.row.last_seq
+    return fold
+
+
+def _receipts(run_id: str, fold: Fold) -> None:
+    named = {step.command for step in fold.receipts}
+    Receipt.objects.filter(run_id=run_id, command_id__in=named).delete()
+    receipts.record(run_id, fold.receipts)
+    if fold.row.finished_at is not None:
+        _settle(run_id, named, fold)
+
+
+def _settle(run_id: str, named: Collection[str], fold: Fold) -> None:
+    """What the run had taken in and not settled when it ended, as the final append settled it."""
+    assert fold.row.finished_at is not None
+    for command in Command.objects.filter(pk__in=named).order_by("id"):
+        receipts.settle_one(command, run_id, fold.row.status, fold.row.finished_at)

@@ -1,0 +1,92 @@
+"""A RunSpec as JSON and back: what is frozen into a run's row when it starts."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from agents.spec import LIMIT_NAMES, Limit, Limits, ModelSpec, RunSpec, WorkspaceKind, WorkspaceSpec
+from control.runs.models import Run
+
+
+def of(run: Run) -> RunSpec:
+    """The frozen spec of a run."""
+    return from_json(run.spec)
+
+
+def to_json(spec: RunSpec) -> dict[str, Any]:
+    model = spec.model
+    return {
+        "id": spec.id,
+        "root": spec.root,
+        "parent": spec.parent,
+        "path": list(spec.path),
+        "agent": spec.agent,
+        "task": spec.task,
+        "prompt": spec.prompt,
+        "tools": list(spec.tools),
+        "model": {
+            "model": model.model,
+            "base_url": model.base_url,
+            "provider": model.provider,
+            "credential": model.credential,
+            "max_output_tokens": model.max_output_tokens,
+        },
+        "limits": limits_to_json(spec.limits),
+        "policy": spec.policy,
+        "policy_body": dict(spec.policy_body),
+        "workspace": _workspace_to_json(spec.workspace),
+        "labels": dict(spec.labels),
+        "dry_run": spec.dry_run,
+    }
+
+
+def from_json(raw: Mapping[str, Any]) -> RunSpec:
+    """Fields that this version does not know are ignored, so that a newer row can still be read."""
+    return RunSpec(
+        id=raw["id"],
+        root=raw["root"],
+        parent=raw["parent"],
+        path=tuple(raw["path"]),
+        agent=raw["agent"],
+        task=raw["task"],
+        prompt=raw["prompt"],
+        tools=tuple(raw["tools"]),
+        model=ModelSpec(**raw["model"]),
+        limits=limits_from_json(raw["limits"]),
+        policy=raw["policy"],
+        policy_body=raw.get("policy_body", {}),
+        workspace=_workspace_from_json(raw["workspace"]),
+        labels=raw["labels"],
+        dry_run=raw["dry_run"],
+    )
+
+
+def limits_to_json(limits: Limits) -> dict[str, dict[str, str]]:
+    """`{name: {"value": decimal string, "source": word}}` of the limits that are set."""
+    found = {name: getattr(limits, name) for name in LIMIT_NAMES}
+    return {
+        name: {"value": format(limit.value, "f"), "source": limit.source}
+        for name, limit in found.items()
+        if limit is not None
+    }
+
+
+def limits_from_json(raw: Mapping[str, Mapping[str, str]]) -> Limits:
+    return Limits(**{name: Limit(value=Decimal(given["value"]), source=given["source"]) for name, given in raw.items()})
+
+
+def _workspace_to_json(workspace: WorkspaceSpec | None) -> dict[str, Any] | None:
+    if workspace is None:
+        return None
+    return {
+        "path": workspace.path,
+        "kind": workspace.kind.value,
+        "branch": workspace.branch,
+        "source": workspace.source,
+    }
+
+
+def _workspace_from_json(raw: Mapping[str, Any] | None) -> WorkspaceSpec | None:
+    if raw is None:
+        return None
+    return WorkspaceSpec(path=raw["path"], kind=WorkspaceKind(raw["kind"]), branch=raw["branch"], source=raw["source"])

@@ -1,0 +1,69 @@
+"""Runs that nobody holds: queued ones and parked ones. They are ended and requeued here, without a worker."""
+
+from datetime import datetime
+
+from agents import kinds
+from agents.events import Draft, draft
+from agents.spec import CallStatus, Status
+from control.runs import log, publishing
+from control.runs.clock import database_now
+from control.runs.models import Call, Command, Run
+
+_RESTING = (Status.QUEUED, Status.WAITING)
+
+
+def is_unheld(run: Run) -> bool:
+    """No lease at all. One that has lapsed is the sweeper's: its worker's processes must be ended first."""
+    return run.lease_until is None and run.status in (Status.QUEUED.value, Status.WAITING.value)
+
+
+def interrupt(run: Run, command: Command) -> bool:
+    """End an unheld run at once: nothing of it runs, so nothing is left to stop. False if it was claimed meanwhile."""
+    now = database_now()
+    received = kinds.CommandReceived(
+        command=command.pk, command_kind=command.kind, by=command.by, reason=command.reason
+    )
+    stopped = {"sockets": 0, "processes": 0, "children": 0, "abandoned": [], "seconds": 0.0, "verified": True}
+    body = kinds.RunInterrupted(command=command.pk, by=command.by, reason=command.reason or "", stopped=stopped)
+    return log.append_as_owner(
+        run.pk,
+        expect=_RESTING,
+        epoch=run.epoch,
+        unheld=True,
+        before=[draft(received, at=now), *_stopped_calls(run, now)],
+        body=body,
+    )
+
+
+def _stopped_calls(run: Run, now: datetime) -> list[Draft]:
+    """A truthful result for every call that was open when the run was parked."""
+    return [
+        draft(
+            kinds.CallCompleted(
+                operation=call.operation,
+                name=call.name,
+                status=CallStatus.STOPPED.value,
+                result="Stopped: the run was interrupted while it waited.",
+                cost_source="none",
+            ),
+            at=now,
+            turn=call.turn,
+            call=call.pk,
+        )
+        for call in Call.objects.filter(run_id=run.pk, status=None).order_by("started_seq")
+    ]
+
+
+def requeue(run: Run, *, why: str) -> bool:
+    """Put a parked run back into the queue. Its attempts start anew: waiting for a person is no failure."""
+    done = log.append_as_owner(
+        run.pk,
+        expect=(Status.WAITING,),
+        epoch=run.epoch,
+        unheld=True,
+        body=kinds.RunRequeued(epoch=run.epoch + 1, why=why),
+        changes={"attempts": 0, "published_at": database_now()},
+    )
+    if done:
+        publishing.publish_later(run.pk)
+    return done
