@@ -1,0 +1,38 @@
+"""The API itself: its routes, put together from the rooms' routers, and how it reads, answers and refuses."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import NinjaAPI
+from ninja.errors import AuthenticationError, HttpError, ValidationError
+
+from control.api import bulk, commands, fleet, runs
+from control.api.answers import StrictParser
+from control.api.errors import on_error
+
+DESCRIPTION = (
+    "See, steer and verifiably stop running agents. Send `Authorization: Bearer <token>`, or a session cookie with "
+    "`X-CSRFToken`. Every POST honours `Idempotency-Key`. Times are RFC 3339 in UTC with microseconds, money is a "
+    'decimal string in US dollars, unknown is null. Errors are `{"error": {"code", "message", "detail"}}`.'
+)
+
+api = NinjaAPI(
+    title="Pilothouse",
+    version="1",
+    description=DESCRIPTION,
+    urls_namespace="api",
+    parser=StrictParser(),
+    # Both are views of our own, with assets from our own origin.
+    openapi_url=None,
+    docs_url=None,
+)
+for _router in (runs.router, commands.router, bulk.router, fleet.router):
+    api.add_router("", _router)
+
+
+def _handle(request: HttpRequest, error: Any) -> HttpResponse:
+    return on_error(request, error)
+
+
+for _kind in (Exception, HttpError, ValidationError, AuthenticationError):
+    api.add_exception_handler(_kind, _handle)
