@@ -47,8 +47,8 @@ fix: install
 	@$(BIN)/djlint templates --reformat --quiet || true
 
 bench: install
-	@test -d bench || { echo "bench: this version has no measurements yet" >&2; exit 1; }
-	@$(BIN)/python -m bench $(ONLY)
+	@test -f tests/bench/__main__.py || { echo "bench: this version has no measurements yet" >&2; exit 1; }
+	@$(BIN)/python -m tests.bench $(ONLY)
 
 # After a change of the dependencies in pyproject.toml; pins that still fit stay.
 lock: install

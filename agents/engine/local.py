@@ -40,7 +40,7 @@ class MemoryLog:
         self.bodies: list[bytes] = []
         self.contents: dict[str, bytes] = {}
         self.fenced = False
-        self._on_event = on_event
+        self.on_event = on_event
         self._waiters: list[tuple[Callable[[Event], bool], asyncio.Future[Event]]] = []
 
     def emit(self, *drafts: Draft) -> Awaitable[int]:
@@ -62,8 +62,8 @@ class MemoryLog:
         event = decode(body)
         self.bodies.append(body)
         self.events.append(event)
-        if self._on_event:
-            self._on_event(event)
+        if self.on_event:
+            self.on_event(event)
         for matches, waiter in list(self._waiters):
             if not waiter.done() and matches(event):
                 waiter.set_result(event)

@@ -1,0 +1,289 @@
+"""`python -m agents`: the loop alone on a real model (`run`), and the scripted models to try it on (`drill`)."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agents.engine.alone import Setting
+    from agents.engine.outcome import Ended
+    from agents.events import Event
+    from agents.spec import Limits
+
+# Everything heavy is imported by the command that needs it: `--help` and a typing error answer at once.
+
+EXIT_CODES = {"completed": 0, "exhausted": 3, "tripped": 4, "interrupted": 5, "failed": 6, "lost": 7}
+USAGE_ERROR = 2
+NOBODY = "Nobody is here to answer (the input has ended). Decide yourself, and say how you decided."
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line. Limits and the provider may also come from the environment."""
+    top = argparse.ArgumentParser(prog="python -m agents", description=__doc__)
+    commands = top.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="one run, without a database", description="Exit codes: " + _codes())
+    run.add_argument("task")
+    run.add_argument(
+        "--base-url", default=os.environ.get("OPENAI_BASE_URL"), help="the address before /chat/completions"
+    )
+    run.add_argument("--model", default=os.environ.get("MODEL"))
+    run.add_argument("--api-key-env", metavar="NAME", help="the environment variable that holds the key for --base-url")
+    run.add_argument("--tools", metavar="A,B", help="only these tools, in this order; '' for none")
+    run.add_argument("--workspace", metavar="DIR", help="work in this directory, in place; else in a fresh one")
+    run.add_argument("--policy", metavar="NAME", default="default", help="recorded with the run; guards come later")
+    for name, meaning in _LIMITS.items():
+        run.add_argument(f"--{name.replace('_', '-')}", metavar="N", help=meaning)
+    run.add_argument("--dry-run", action="store_true", help="tools say what they would do and do nothing")
+    run.add_argument("--json", action="store_true", help="events as JSON lines instead of text")
+    drill = commands.add_parser("drill", help="play scripted models over real HTTP")
+    drill.add_argument("scenario", nargs="?", help="by default all that have a kind")
+    drill.add_argument("--runs", type=int, default=1, metavar="N")
+    drill.add_argument("--guard", default="off", help="off, which is capped at 40 tool steps; the others come later")
+    drill.add_argument("--json", action="store_true", help="one JSON object a line instead of a table")
+    return top
+
+
+_LIMITS = {
+    "max_turns": "model calls with their tools",
+    "max_steps": "tool calls",
+    "max_tokens": "tokens of all model calls",
+    "max_cost": "US dollars",
+    "max_seconds": "wall clock",
+}
+
+
+def _codes() -> str:
+    return ", ".join(f"{code} {status}" for status, code in EXIT_CODES.items()) + f", {USAGE_ERROR} wrong usage."
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    from agents.errors import AgentError
+
+    options = parser().parse_args(argv)
+    try:
+        return _run(options) if options.command == "run" else _drill(options)
+    except AgentError as error:
+        print(f"{error.kind}: {error.message}", file=sys.stderr)
+        return USAGE_ERROR
+
+
+# --- run ---------------------------------------------------------------------------------------------------------
+
+
+def _run(options: argparse.Namespace) -> int:
+    import asyncio
+
+    from agents.errors import ConfigError
+    from agents.spec import ModelSpec
+
+    if not options.base_url or not options.model:
+        raise ConfigError(
+            "no_model", "Say which model: --base-url and --model, or OPENAI_BASE_URL and MODEL in the environment."
+        )
+    spec = ModelSpec(model=options.model, base_url=options.base_url)
+    return asyncio.run(_drive(_setting(options, spec), _key(options), options.json))
+
+
+def _setting(options: argparse.Namespace, spec: Any) -> "Setting":
+    from agents.engine.alone import Setting
+    from agents.errors import ConfigError
+    from agents.spec import DEFAULT_PROMPT
+    from agents.tools.registry import Registry, default_tools
+
+    tools = Registry(default_tools())
+    if options.tools is not None:
+        wanted = [name.strip() for name in options.tools.split(",") if name.strip()]
+        if unknown := [name for name in wanted if name not in tools.names]:
+            known = ", ".join(tools.names)
+            raise ConfigError("unknown_tool", f"There is no tool {', '.join(unknown)}; there are {known}.")
+        tools = tools.only(wanted)
+    if not options.task.strip():
+        raise ConfigError("empty_task", "The task is empty; say what is to be done.")
+    return Setting(
+        task=options.task,
+        model=spec,
+        prompt=DEFAULT_PROMPT,
+        tools=tools,
+        workspace=_workspace(options.workspace),
+        limits=_limits(options),
+        policy=options.policy,
+        dry_run=options.dry_run,
+    )
+
+
+def _limits(options: argparse.Namespace) -> "Limits":
+    """The tightest of command line and environment."""
+    from agents.policy.limits import limits_from, tightest
+
+    environment = {name: os.environ.get(f"AGENT_{name.upper()}") or None for name in _LIMITS}
+    return tightest(
+        limits_from({name: getattr(options, name) for name in _LIMITS}, "request"),
+        limits_from(environment, "environment"),
+    )
+
+
+def _workspace(given: str | None) -> str:
+    """The directory to work in; a fresh one stays after the run, so that its result can be looked at."""
+    import tempfile
+
+    from agents.errors import ConfigError
+
+    if given is None:
+        fresh = os.path.realpath(tempfile.mkdtemp(prefix="pilothouse-run-"))
+        print(f"workspace: {fresh}", file=sys.stderr)
+        return fresh
+    path = Path(given).expanduser().resolve()
+    if not path.is_dir():
+        raise ConfigError("workspace_missing", f"{path} is no directory; make it, or name another --workspace.")
+    return str(path)
+
+
+def _key(options: argparse.Namespace) -> str | None:
+    """The key for this base URL. OPENAI_API_KEY goes to OPENAI_BASE_URL (by default OpenAI's own) and nowhere else."""
+    from agents.errors import ConfigError
+
+    if options.api_key_env:
+        if not os.environ.get(options.api_key_env):
+            raise ConfigError("no_key", f"The environment variable {options.api_key_env} is not set.")
+        return os.environ[options.api_key_env]
+    home = os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
+    return os.environ.get("OPENAI_API_KEY") if options.base_url.rstrip("/") == home.rstrip("/") else None
+
+
+async def _drive(setting: "Setting", key: str | None, as_json: bool) -> int:
+    from agents import providers
+    from agents.engine.alone import LoneRun
+
+    printer = _printer(as_json)
+    run = LoneRun(setting, providers.connect(setting.model, key), lambda e, body: printer(e, body), _ask_terminal)
+    undo = _on_signals(lambda: run.interrupt(by="operator", reason="Ctrl-C"), run.spec.id)
+    try:
+        ended = await run.drive()
+    finally:
+        undo()
+        await providers.close()
+    return _exit_code(ended)
+
+
+def _exit_code(ended: "Ended") -> int:
+    return EXIT_CODES[ended.status.value] if ended.status else EXIT_CODES["lost"]
+
+
+def _printer(as_json: bool) -> "Callable[[Event, bytes], None]":
+    from agents.engine.console import line
+
+    def print_json(event: "Event", body: bytes) -> None:
+        sys.stdout.buffer.write(body + b"\n")
+        sys.stdout.buffer.flush()
+
+    def print_line(event: "Event", body: bytes) -> None:
+        if text := line(event, event.root):
+            print(text, flush=True)
+
+    return print_json if as_json else print_line
+
+
+def _on_signals(interrupt: Callable[[], None], run: str) -> Callable[[], None]:
+    """The first Ctrl-C or SIGTERM interrupts in order; the second ends processes and program at once."""
+    import asyncio
+    import signal
+
+    loop = asyncio.get_running_loop()
+    asked = False
+
+    def act(number: int) -> None:
+        nonlocal asked
+        if asked:
+            _end_hard(run, 128 + number)
+        asked = True
+        print("interrupting; once more ends it hard, without waiting", file=sys.stderr)
+        interrupt()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, act, number)
+
+    def undo() -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+    return undo
+
+
+def _end_hard(run: str, code: int) -> None:
+    from agents.tools.processes import end_marked
+
+    # Sub-agents carry the same worker mark, so this finds the tools of the whole tree.
+    end_marked("PILOTHOUSE_WORKER", run, 0.0)
+    sys.stdout.flush()
+    os._exit(code)
+
+
+async def _ask_terminal(question: str, choices: Sequence[str]) -> tuple[str, str]:
+    """One line of standard input. A thread reads it: a terminal cannot be awaited, and Ctrl-C must work meanwhile."""
+    import asyncio
+    import threading
+
+    from agents.engine.console import plain
+
+    print(plain(f"? {question}" + "".join(f"\n  {n}. {c}" for n, c in enumerate(choices, 1))), file=sys.stderr)
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[str] = loop.create_future()
+
+    def tell(text: str) -> None:
+        if not answer.done():
+            answer.set_result(text)
+
+    def read() -> None:
+        text = sys.stdin.readline()
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(tell, text)
+
+    threading.Thread(target=read, daemon=True, name="answer").start()
+    text = await answer
+    if not text:
+        return NOBODY, "system"
+    chosen = text.strip()
+    number = int(chosen) if chosen.isdecimal() else 0
+    return (choices[number - 1] if 0 < number <= len(choices) else chosen), "operator"
+
+
+# --- drill -------------------------------------------------------------------------------------------------------
+
+
+def _drill(options: argparse.Namespace) -> int:
+    from agents.drill.play import GUARDS, chosen, play
+    from agents.drill.scenarios import SCENARIOS
+    from agents.errors import ConfigError
+
+    if options.guard not in GUARDS:
+        raise ConfigError("unknown_guard", f"There is no guard {options.guard}; there are {', '.join(GUARDS)}.")
+    if options.guard != "off":
+        raise ConfigError("guard_missing", f"The guard {options.guard} is not part of this version; use --guard off.")
+    if options.scenario is not None and options.scenario not in SCENARIOS:
+        known = ", ".join(SCENARIOS)
+        raise ConfigError("unknown_scenario", f"There is no scenario {options.scenario}; there are {known}.")
+    if options.runs < 1:
+        raise ConfigError("bad_runs", "--runs must be 1 or more.")
+    rows = play(chosen(options.scenario), runs=options.runs, guard=options.guard)
+    _print_rows(rows, options.json)
+    return 0
+
+
+def _print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
+    import json
+
+    if as_json:
+        for row in rows:
+            print(json.dumps(row))
+        return
+    table = [list(rows[0]), *([("-" if value is None else str(value)) for value in row.values()] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for cells in table:
+        print("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
