@@ -2,6 +2,8 @@
 
 from agents.errors import ConfigError
 from agents.ports import ChatModel
+from agents.providers.anthropic import PATH as MESSAGES_PATH
+from agents.providers.anthropic import AnthropicChat
 from agents.providers.http import DEFAULT_STALLS, Stalls, base_address, close, endpoint
 from agents.providers.openai import PATH as CHAT_PATH
 from agents.providers.openai import OpenAIChat
@@ -15,10 +17,13 @@ def connect(spec: ModelSpec, api_key: str | None, *, stalls: Stalls = DEFAULT_ST
 
     Raises ConfigError: `unknown_provider`, `bad_base_url`, or `bad_api_key` for a key that no header can carry.
     """
-    if spec.provider not in ("openai", "anthropic"):
-        raise ConfigError("unknown_provider", f"provider {spec.provider!r} is not known; use openai or anthropic")
     base = base_address(spec.base_url)
     key = (api_key or "").strip() or None
     if key and not (key.isascii() and key.isprintable()):
         raise ConfigError("bad_api_key", "the API key holds characters that no HTTP header can carry; copy it again")
-    return OpenAIChat(spec, endpoint(base, CHAT_PATH), key, stalls)
+    match spec.provider:
+        case "openai":
+            return OpenAIChat(spec, endpoint(base, CHAT_PATH), key, stalls)
+        case "anthropic":
+            return AnthropicChat(spec, endpoint(base, MESSAGES_PATH), key, stalls)
+    raise ConfigError("unknown_provider", f"provider {spec.provider!r} is not known; use openai or anthropic")
