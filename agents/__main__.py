@@ -158,7 +158,15 @@ async def _drive(setting: "Setting", key: str | None, as_json: bool) -> int:
     from agents.engine.alone import LoneRun
 
     printer = _printer(as_json)
-    run = LoneRun(setting, providers.connect(setting.model, key), lambda e, body: printer(e, body), _ask_terminal)
+
+    def watch(event: "Event", body: bytes) -> None:
+        try:
+            printer(event, body)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            run.interrupt(by="system", reason="the reader of the output has gone")
+
+    run = LoneRun(setting, providers.connect(setting.model, key), watch, _ask_terminal)
     undo = _on_signals(lambda: run.interrupt(by="operator", reason="Ctrl-C"), run.spec.id)
     try:
         ended = await run.drive()

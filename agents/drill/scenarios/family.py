@@ -48,7 +48,7 @@ def _child(conversation: Conversation) -> Reply:
     pieces = max(1, round(seconds / piece))
     done = len(conversation.done("run_command"))
     if done >= pieces:
-        return Reply(text=f"Rested {done} times.")
+        return Reply(text=f"All {pieces} naps taken.")
     calls = [Asked(name="run_command", args={"command": naps(min(piece, seconds))})]
     depth = int(conversation.number("depth", 0))
     if depth > 0 and not done and "delegate" in conversation.offered:
