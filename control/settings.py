@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from decimal import Decimal
 from pathlib import Path
 
 import dj_database_url
@@ -31,9 +32,7 @@ def _secret_key() -> str:
     if given:
         return given
     if not EMBEDDED:
-        raise ImproperlyConfigured(
-            "Set SECRET_KEY to a long random string: DATABASE_URL and REDIS_URL require it."
-        )
+        raise ImproperlyConfigured("Set SECRET_KEY to a long random string: DATABASE_URL and REDIS_URL require it.")
     path = DATA_DIR / "secret_key"
     try:
         handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
@@ -72,6 +71,7 @@ INSTALLED_APPS = [
     "control.api",
 ]
 MIDDLEWARE = [
+    "control.api.errors.JsonErrors",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -137,6 +137,35 @@ WORKSPACE_ROOTS = [Path(word).expanduser().resolve() for word in _words("WORKSPA
 )
 CREDENTIALS_FILE = os.environ.get("CREDENTIALS_FILE", "")
 ALLOWED_BASE_URLS = _words("ALLOWED_BASE_URLS")
+
+# The model of a run that names none: a real provider by OPENAI_BASE_URL, OPENAI_API_KEY and MODEL, else, embedded, the
+# drill server. The key itself is no setting: it is read when it is used.
+DRILL_URL_GIVEN = bool(os.environ.get("DRILL_URL"))
+DRILL_URL = os.environ.get("DRILL_URL") or "http://127.0.0.1:8089/v1"
+MODEL_BASE_URL_GIVEN = bool(os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_KEY"))
+MODEL_BASE_URL = os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
+MODEL = os.environ.get("MODEL", "")
+
+
+def _agent_limits() -> dict[str, Decimal]:
+    """AGENT_MAX_TURNS, _STEPS, _TOKENS, _COST and _SECONDS: fuses for any run, by the name of the fuse."""
+    found: dict[str, Decimal] = {}
+    for name in ("max_turns", "max_steps", "max_tokens", "max_cost", "max_seconds"):
+        text = os.environ.get(f"AGENT_{name.upper()}", "").strip()
+        if not text:
+            continue
+        try:
+            value = Decimal(text)
+            good = value.is_finite() and value > 0 and (name in ("max_cost", "max_seconds") or value == int(value))
+        except ArithmeticError:
+            good = False
+        if not good:
+            raise ImproperlyConfigured(f"AGENT_{name.upper()} must be a number above 0, e.g. 50; it is {text!r}.")
+        found[name] = value
+    return found
+
+
+AGENT_LIMITS = _agent_limits()
 
 # Leases: 15 s, renewed every 5 s, 3 attempts; a person may take 10 minutes before a run is parked.
 LEASE_SECONDS = float(os.environ.get("LEASE_SECONDS", "15"))

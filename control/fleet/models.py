@@ -4,7 +4,7 @@ from django.db import models
 
 
 class Agent(models.Model):
-    """One version of one agent. `tools` lists tool names, `limits` maps fuse names to numbers; "" = the default model."""
+    """One version of one agent. `tools` lists names, `limits` maps fuse names to numbers; "" = the default model."""
 
     name = models.CharField(max_length=100, db_index=True)
     version = models.PositiveIntegerField(default=1)

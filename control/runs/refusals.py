@@ -1,4 +1,6 @@
-"""Why a command cannot be taken: the run is unknown, or it has ended."""
+"""Why a command or a start cannot be taken."""
+
+from typing import Any
 
 
 class NotFound(Exception):
@@ -15,3 +17,14 @@ class RunFinished(Exception):
     def __init__(self, run: str) -> None:
         super().__init__(f"Run {run} has ended; it takes no more commands. Start a new run.")
         self.run = run
+
+
+class StartRefused(Exception):
+    """A run cannot start. `code` is stable, `message` says what to do next, `status` is the HTTP status."""
+
+    def __init__(self, code: str, message: str, *, detail: dict[str, Any] | None = None, status: int = 400) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.detail = detail or {}
+        self.status = status

@@ -1,0 +1,100 @@
+"""Which model a run talks to, where, with which credential; and whether a money cap on it can hold."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+
+from agents.drill.scenarios import SCENARIOS
+from agents.providers import catalog
+from agents.spec import Limits, ModelSpec
+from control.fleet import credentials
+from control.fleet.addresses import is_allowed, normal_url, why_bad
+from control.fleet.models import Agent
+from control.runs.refusals import StartRefused
+
+DRILL_MODEL = "tour"
+
+
+def choose(
+    *,
+    model: str | None,
+    base_url: str | None,
+    credential: str | None,
+    agent: Agent,
+    parent: ModelSpec | None = None,
+) -> ModelSpec:
+    """The request's word counts first, then the agent's, then the parent's, then the environment's.
+
+    Raises StartRefused: bad_base_url, base_url_not_allowed, unknown_model, unknown_credential,
+    credential_host_mismatch.
+    """
+    address = checked(base_url or agent.base_url or (parent.base_url if parent else "") or _default_address())
+    same_place = parent is not None and parent.base_url == address
+    name = (model or agent.model or (parent.model if parent and same_place else "") or _default_model(address)).strip()
+    if not name or len(name) > 200 or not name.isprintable():
+        raise StartRefused(
+            "unknown_model", f"No model is named for {address}. Name one (model), or set MODEL in the environment."
+        )
+    if _is_drill(address) and name not in SCENARIOS:
+        raise StartRefused(
+            "unknown_model",
+            f"The drill server at {address} does not play {name!r:.80}. It plays {', '.join(sorted(SCENARIOS))}; for a "
+            "real model give its base_url, or set OPENAI_BASE_URL, OPENAI_API_KEY and MODEL.",
+            detail={"known": sorted(SCENARIOS)},
+        )
+    wanted = credential or agent.credential or (parent.credential if parent and same_place else None)
+    try:
+        label = credentials.choose(wanted or None, address)
+    except credentials.CredentialError as error:
+        raise StartRefused(error.code, error.message) from error
+    return ModelSpec(model=name, base_url=address, credential=label)
+
+
+def checked(base_url: str) -> str:
+    """A base URL in its normal form. Raises StartRefused."""
+    bad = why_bad(base_url)
+    if bad is not None:
+        raise StartRefused(
+            "bad_base_url", f"The base URL {base_url!r:.200} cannot be used. {bad}", detail={"base_url": base_url[:500]}
+        )
+    if not is_allowed(base_url):
+        raise StartRefused(
+            "base_url_not_allowed",
+            f"{base_url:.200} is not in ALLOWED_BASE_URLS. Use a listed address, or have the operator add this one.",
+            detail={"base_url": base_url[:500]},
+        )
+    return normal_url(base_url)
+
+
+def _default_address() -> str:
+    if settings.MODEL_BASE_URL_GIVEN:
+        return str(settings.MODEL_BASE_URL)
+    if settings.EMBEDDED or settings.DRILL_URL_GIVEN:
+        return str(settings.DRILL_URL)
+    raise StartRefused(
+        "unknown_model",
+        "No model is configured here. Give base_url and model, or set OPENAI_BASE_URL, OPENAI_API_KEY and MODEL.",
+    )
+
+
+def _default_model(address: str) -> str:
+    return DRILL_MODEL if _is_drill(address) else str(settings.MODEL)
+
+
+def _is_drill(address: str) -> bool:
+    if settings.MODEL_BASE_URL_GIVEN and address == normal_url(settings.MODEL_BASE_URL):
+        return False
+    return address == normal_url(settings.DRILL_URL)
+
+
+def refuse_unpriced(model: ModelSpec, limits: Limits, policy: Mapping[str, Any]) -> None:
+    """A money cap needs a price, unless the policy says `unpriced = "tokens_only"`. Raises StartRefused."""
+    if limits.max_cost is None or policy.get("unpriced") == "tokens_only":
+        return
+    if catalog.price(model.model, model.base_url) is None:
+        raise StartRefused(
+            "unpriced_model",
+            f"max_cost ({limits.max_cost.source}) cannot hold: the price of {model.model} at {model.base_url} is not "
+            'known. Use max_tokens instead, or a policy with unpriced = "tokens_only".',
+        )
