@@ -16,7 +16,7 @@ LARGEST_POLICY = 100_000
 
 def check_agent(fields: dict[str, Any], *, itself: str) -> None:
     """Raises ApiError for unknown tools, policies or sub-agents and for a base URL that is no HTTP address."""
-    known = set(registry.Registry(registry.default_tools()).names)
+    known = set(registry.Registry(registry.default_tools(web=True)).names)
     if unknown := [tool for tool in fields["tools"] if tool not in known]:
         message = f"There is no tool {unknown[0]!r:.60}. Known tools: {', '.join(sorted(known))}."
         raise ApiError("unknown_tool", message, detail={"unknown": unknown, "known": sorted(known)})

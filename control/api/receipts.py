@@ -67,7 +67,8 @@ def _line(command: Command, run: Run, receipt: Receipt | None) -> dict[str, Any]
 
 
 def _state_without_receipt(command: Command, run: Run) -> str:
-    if command.run_id == run.pk and command.state != CommandState.REQUESTED:
+    # With one run to reach, the command is as far as that run; with several it is as far as the first of them.
+    if command.scope == Scope.RUN:
         return command.state
     if command.kind == "interrupt" and Status(run.status).final:
         return CommandState.DONE

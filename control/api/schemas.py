@@ -38,12 +38,21 @@ def _money(value: Any) -> Any:
         raise ValueError('give the amount as a decimal string, e.g. "2.50"') from error
 
 
+def _not_too_long(text: str) -> str:
+    # A `max_length` of the field would make pydantic refuse half a surrogate pair, which the run is to mark instead.
+    if len(text) > LONGEST_NOTE:
+        raise ValueError(f"it has {len(text)} characters; at most {LONGEST_NOTE} are taken")
+    return text
+
+
+LONGEST_NOTE = 100_000
+Spoken = Annotated[str, AfterValidator(_not_too_long)]
 Clean = Annotated[str, AfterValidator(_clean)]
 Plain = Annotated[dict[str, Any], AfterValidator(_clean_value)]
 Name = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_clean)]
 Reason = Annotated[str, Field(max_length=2000), AfterValidator(_clean)]
 Given = Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(_clean)]
-Money = Annotated[Decimal, BeforeValidator(_money), Field(gt=0, allow_inf_nan=False, max_digits=18, decimal_places=9)]
+Money = Annotated[Decimal, BeforeValidator(_money), Field(ge=0, allow_inf_nan=False, max_digits=18, decimal_places=9)]
 Count = Annotated[int, Field(gt=0, le=2_000_000_000)]
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 
@@ -85,7 +94,7 @@ class InterruptIn(Body):
 
 
 class SteerIn(Body):
-    note: str = Field(max_length=100_000)
+    note: Spoken
 
 
 class PauseIn(Body):
@@ -99,7 +108,7 @@ class UnpauseIn(Body):
 
 class AnswerIn(Body):
     call: Clean
-    text: Annotated[str, Field(max_length=100_000)] | None = None
+    text: Spoken | None = None
     decision: Literal["approve", "deny", "edit"] | None = None
     args: Plain | None = None
     reason: Reason | None = None

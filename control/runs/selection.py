@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Self
 
 from django.db.models import Q, QuerySet
-from django.db.models.fields.json import KeyTextTransform
+from django.db.models.fields.json import KeyTransform
 
 from agents.spec import Status
 from control.runs.models import Run
@@ -106,7 +106,7 @@ def split_label(label: str) -> tuple[str, str | None]:
 def _labelled(found: QuerySet[Run], label: str) -> QuerySet[Run]:
     key, value = split_label(label)
     # An explicit transform: a key with two underscores in a lookup name would be read as a path.
-    named = found.alias(label_value=KeyTextTransform(key, "labels"))
+    named = found.alias(label_value=KeyTransform(key, "labels"))
     return named.filter(label_value__isnull=False) if value is None else named.filter(label_value=value)
 
 

@@ -11,7 +11,7 @@ from agents.spec import Status
 from control.api.acts import Act, Done
 from control.api.cli import Console, add_limits, limits_of, line, me, storable
 from control.api.errors import ApiError
-from control.api.policy_files import policy_name
+from control.api.policy_files import policy_of
 from control.api.runs import start_request
 from control.api.watch import follow
 from control.runs import starts
@@ -56,7 +56,7 @@ class Command(Console):
         if options["workspace"] is not None:
             given["workspace"] = str(Path(options["workspace"]).expanduser().absolute())
         if options["policy"] is not None:
-            given["policy"] = policy_name(options["policy"], me())
+            given["policy"] = policy_of(options["policy"])
         run = self._start(given)
         if not options["watch"]:
             self.stdout.write(run.pk)

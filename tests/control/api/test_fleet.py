@@ -1,0 +1,87 @@
+"""Agents and policies: read, saved as new versions, checked before they are saved."""
+
+import pytest
+
+from control.accounts.models import AuditEntry
+from control.api.outputs import AgentOut, AgentsOut, PoliciesOut, PolicyOut
+from control.fleet.models import Agent, Policy
+from tests.control.api.callers import Caller
+
+pytestmark = pytest.mark.django_db
+SCOUT = {"prompt": "You look around.", "tools": ["list_files", "read_file"], "limits": {"max_turns": 5}}
+
+
+def test_the_shipped_ones_are_there(viewer: Caller):
+    AgentsOut.model_validate(agents := viewer.get("/api/agents").body)
+    PoliciesOut.model_validate(policies := viewer.get("/api/policies").body)
+    assert "default" in [agent["name"] for agent in agents["agents"]]
+    assert {"strict", "ladder", "default", "off"} <= {policy["name"] for policy in policies["policies"]}
+    AgentOut.model_validate(viewer.get("/api/agents/default").body)
+    PolicyOut.model_validate(viewer.get("/api/policies/default").body)
+
+
+def test_saving_makes_a_new_version_and_keeps_the_old(admin: Caller):
+    first = admin.put("/api/agents/scout", SCOUT)
+    assert (first.status, first.body["version"], first.body["changed"]) == (201, 1, True)
+    second = admin.put("/api/agents/scout", SCOUT | {"prompt": "You look closely."})
+    assert (second.status, second.body["version"]) == (200, 2)
+    assert admin.get("/api/agents/scout").body["prompt"] == "You look closely."
+    assert list(Agent.objects.filter(name="scout").values_list("version", "current").order_by("version")) == [
+        (1, False),
+        (2, True),
+    ]
+    row = AuditEntry.objects.order_by("pk").last()
+    assert row is not None
+    assert (row.action, row.before["version"], row.after["version"]) == ("write_agent", 1, 2)
+
+
+def test_saving_what_is_there_changes_nothing(admin: Caller):
+    admin.put("/api/agents/scout", SCOUT)
+    again = admin.put("/api/agents/scout", SCOUT)
+    assert (again.status, again.body["version"], again.body["changed"]) == (200, 1, False)
+
+
+def test_a_change_to_an_outdated_version_is_refused(admin: Caller):
+    admin.put("/api/agents/scout", SCOUT)
+    admin.put("/api/agents/scout", SCOUT | {"prompt": "Two.", "version": 1})
+    reply = admin.put("/api/agents/scout", SCOUT | {"prompt": "Three.", "version": 1})
+    assert (reply.status, reply.code, reply.body["error"]["detail"]) == (409, "version_conflict", {"current": 2})
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"tools": ["launch_rocket"]}, "unknown_tool"),
+        ({"policy": "nonsense"}, "unknown_policy"),
+        ({"delegates_to": ["nobody"]}, "unknown_agent"),
+        ({"base_url": "ftp://x"}, "bad_base_url"),
+        ({"prompt": ""}, "invalid"),
+        ({"limits": {"max_turns": -1}}, "invalid"),
+        ({"prompt": "a\x00"}, "invalid"),
+    ],
+)
+def test_an_agent_that_could_not_work_is_not_saved(admin: Caller, change: dict, code: str):
+    reply = admin.put("/api/agents/scout", SCOUT | change)
+    assert reply.code == code
+    assert not Agent.objects.filter(name="scout").exists()
+
+
+@pytest.mark.parametrize("name", ["-x", "a b", "ä", "x" * 101, "a%00b"])
+def test_a_name_that_is_none_is_refused(admin: Caller, name: str):
+    reply = admin.put(f"/api/agents/{name}", SCOUT)
+    assert (reply.status, reply.code) == (400, "bad_name")
+    assert admin.get(f"/api/agents/{name}").status == 404
+
+
+def test_a_policy_is_saved_and_read_back(admin: Caller):
+    body = {"fuses": {"max_steps": 40}, "ladder": {"read_file": {"identity": ["path"]}}}
+    assert admin.put("/api/policies/mine", {"body": body}).status == 201
+    assert admin.get("/api/policies/mine").body["body"] == body
+
+
+@pytest.mark.parametrize(
+    "body", [{"fuses": {"max_steps": -1}}, {"fuses": {"max_steps": "many"}}, {"note": "a\x00"}, {"x": "y" * 100_001}]
+)
+def test_a_policy_that_could_not_work_is_not_saved(admin: Caller, body: dict):
+    assert admin.put("/api/policies/mine", {"body": body}).status == 422
+    assert not Policy.objects.filter(name="mine").exists()
