@@ -137,8 +137,11 @@ class RunFailedEvent(Body):
 
 @_event("run.lost")
 class RunLost(Body):
+    """`why` is the exit reason if it is not `worker_lost`: `attempts`."""
+
     worker: str | None
     last_seen: str | None
+    why: str | None = None
 
 
 # --- turns and calls -------------------------------------------------------------------------------------------

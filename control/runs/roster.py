@@ -1,0 +1,69 @@
+"""The roster: which processes of ours are there, each with what identifies it on its machine."""
+
+import os
+
+import psutil
+from django.db.models.functions import Now
+
+from control.runs.clock import database_now
+from control.runs.leases import this_boot, this_host
+from control.runs.models import Worker
+
+
+def process_started(pid: int) -> float | None:
+    """When a process started, in a unit that never changes while it lives; None if there is no such process.
+
+    With the boot it tells a process from a later one of the same number. On Linux clock ticks since boot: the wall
+    time that psutil computes moves when the clock is set.
+    """
+    try:
+        with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
+            # The name in parentheses may itself hold blanks and parentheses.
+            fields = file.read().rpartition(")")[2].split()
+        return None if fields[0] in ("Z", "X") else float(fields[19])
+    except FileNotFoundError:
+        if os.path.exists("/proc/self/stat"):
+            return None
+    except (OSError, IndexError, ValueError):
+        return None
+    try:
+        return psutil.Process(pid).create_time()
+    except psutil.Error:
+        return None
+
+
+def join(kind: str, *, worker: str, capacity: int = 0) -> Worker:
+    """Put this process on the roster."""
+    now = database_now()
+    return Worker.objects.create(
+        id=worker,
+        kind=kind,
+        host=this_host(),
+        boot=this_boot(),
+        pid=os.getpid(),
+        pid_started=process_started(os.getpid()) or 0.0,
+        started_at=now,
+        seen_at=now,
+        capacity=capacity,
+    )
+
+
+def seen(worker: str, *, runs: int = 0, draining: bool = False) -> None:
+    """This process is there; on the roster again if it had been taken for gone."""
+    Worker.objects.filter(pk=worker).update(seen_at=Now(), runs=runs, draining=draining, gone_at=None)
+
+
+def leave(worker: str) -> None:
+    Worker.objects.filter(pk=worker).update(gone_at=Now(), seen_at=Now(), runs=0)
+
+
+def is_here(worker: Worker) -> bool:
+    """Whether it ran on this machine, in this process namespace; then its process number means something."""
+    return worker.host == this_host()
+
+
+def is_alive(worker: Worker) -> bool:
+    """For a worker of this machine: whether its very process is still there, awake or not."""
+    if worker.boot != this_boot():
+        return False
+    return worker.pid_started != 0.0 and process_started(worker.pid) == worker.pid_started
