@@ -1,5 +1,6 @@
 """The audit trail: one row for each act, written by whoever did it and never changed."""
 
+import re
 from typing import Any
 
 from django.http import HttpRequest
@@ -8,6 +9,7 @@ from django.utils import timezone
 from control.accounts.models import AuditEntry, Role
 from control.accounts.roles import Actor, of_request
 
+_LONE = re.compile("[\ud800-\udfff]")
 NOBODY = Actor(name="nobody", role=Role.VIEWER)
 
 
@@ -26,14 +28,19 @@ def record(
     actor = request_or_actor if isinstance(request_or_actor, Actor) else of_request(request_or_actor) or NOBODY
     return AuditEntry.objects.create(
         at=timezone.now(),
-        actor=actor.name[:150],
+        actor=_storable(actor.name)[:150],
         role=actor.role.value,
         action=action[:60],
-        target=target[:200],
-        reason=reason,
+        target=_storable(target)[:200],
+        reason=None if reason is None else _storable(reason),
         filter=filter,
         before=before,
         after=after,
         result=result[:100],
         address=actor.address,
     )
+
+
+def _storable(text: str) -> str:
+    """Also what was asked for in a broken way is written down: addresses with a NUL, half characters."""
+    return _LONE.sub("\ufffd", text.replace("\x00", "\u2400"))

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
@@ -96,7 +97,7 @@ def write(actor: Actor, act: Act, done: Done) -> None:
 
 def _claim(request: HttpRequest, actor: Actor, key: str) -> idempotency.Claim | idempotency.Kept:
     try:
-        return idempotency.claim(actor=actor.name, key=key, route=request.path[:200], body=request.body)
+        return idempotency.claim(actor=actor.name, key=key, route=quote(request.path)[:200], body=request.body)
     except idempotency.BadKey as error:
         raise ApiError("bad_idempotency_key", str(error), status=400) from error
     except idempotency.Conflict as error:

@@ -38,3 +38,10 @@ def test_long_words_are_cut_to_their_columns():
     audit.record(Actor(name="x" * 400, role=Role.VIEWER), "a" * 200, "t" * 500, result="r" * 500)
     row = audit.AuditEntry.objects.get()
     assert (len(row.actor), len(row.action), len(row.target), len(row.result)) == (150, 60, 200, 100)
+
+
+def test_what_no_database_holds_is_replaced():
+    actor = Actor(name="x", role=Role.VIEWER)
+    audit.record(actor, "steer", "run:a\x00b", reason="half \ud83d", result="not_found")
+    row = audit.AuditEntry.objects.get()
+    assert (row.target, row.reason) == ("run:a␀b", "half �")

@@ -9,6 +9,8 @@ from tests.control.api.callers import Caller, caller
 def _quiet(quiet: None, settings) -> None:
     """Nothing leaves the database."""
     settings.ROOT_URLCONF = "tests.control.api.routes"
+    # A default model also where settings are those of production.
+    settings.DRILL_URL_GIVEN = True
 
 
 @pytest.fixture
