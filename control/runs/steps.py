@@ -149,7 +149,7 @@ def _failed(fold: Fold, body: kinds.RunFailedEvent, at: At) -> None:
 
 
 def _lost(fold: Fold, body: kinds.RunLost, at: At) -> None:
-    _end(fold, Status.LOST, "worker_lost", "its worker is lost", at)
+    _end(fold, Status.LOST, body.why or "worker_lost", "its worker is lost", at)
 
 
 # --- turns and calls -------------------------------------------------------------------------------------------------
