@@ -14,25 +14,25 @@ PYTHON ?= $(shell for name in python3.12 python3.13 python3.11 python3; do \
 .PHONY: install run test check bench fix lock
 
 install: $(STAMP)
+	@echo "install: $(VENV) is up to date"
 
 $(STAMP): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "No Python >= 3.11 with venv found. Install one, or name it: make PYTHON=/path/to/python3.12" >&2; exit 1; }
 	@echo "install: 1/3 virtual environment in $(VENV)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "install: 2/3 packages of requirements.lock"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -r requirements.lock
 	@echo "install: 3/3 pilothouse itself, editable"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
-	@echo "install: done"
 
-run: install
+run: $(STAMP)
 	@$(BIN)/python manage.py up
 
-test: install
+test: $(STAMP)
 	@.ci/test
 
-check: install
+check: $(STAMP)
 	@echo "check: format" && $(BIN)/ruff format --check --quiet .
 	@echo "check: lint" && $(BIN)/ruff check --quiet .
 	@echo "check: types" && $(BIN)/mypy
@@ -41,16 +41,16 @@ check: install
 	@echo "check: templates" && $(BIN)/djlint templates --check --lint --quiet
 	@echo "check: all good"
 
-fix: install
+fix: $(STAMP)
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/djlint templates --reformat --quiet || true
 
-bench: install
+bench: $(STAMP)
 	@test -f tests/bench/__main__.py || { echo "bench: this version has no measurements yet" >&2; exit 1; }
 	@$(BIN)/python -m tests.bench $(ONLY)
 
 # After a change of the dependencies in pyproject.toml; pins that still fit stay.
-lock: install
+lock: $(STAMP)
 	@$(BIN)/pip-compile --quiet --extra dev --no-header --no-emit-index-url --no-emit-find-links --strip-extras \
 		--output-file requirements.lock pyproject.toml
