@@ -32,14 +32,16 @@ run: $(STAMP)
 test: $(STAMP)
 	@.ci/test
 
+# Every step runs, so that one look shows everything that is wrong.
 check: $(STAMP)
-	@echo "check: format" && $(BIN)/ruff format --check --quiet .
-	@echo "check: lint" && $(BIN)/ruff check --quiet .
-	@echo "check: types" && $(BIN)/mypy
-	@echo "check: import contracts" && $(BIN)/lint-imports --no-logo
-	@echo "check: house sizes" && $(BIN)/pytest --no-header -p no:cacheprovider -s tests/test_house.py
-	@echo "check: templates" && $(BIN)/djlint templates --check --lint --quiet
-	@echo "check: all good"
+	@failed=""; step() { local name=$$1; shift; echo "check: $$name"; "$$@" || failed="$$failed [$$name]"; }; \
+	step "format" $(BIN)/ruff format --check --quiet .; \
+	step "lint" $(BIN)/ruff check --quiet .; \
+	step "types" $(BIN)/mypy --no-error-summary; \
+	step "import contracts" $(BIN)/lint-imports --no-logo; \
+	step "house sizes" $(BIN)/pytest --no-header -p no:cacheprovider -s tests/test_house.py; \
+	step "templates" $(BIN)/djlint templates --check --lint --quiet; \
+	if [ -n "$$failed" ]; then echo "check: failed:$$failed" >&2; exit 1; fi; echo "check: all good"
 
 fix: $(STAMP)
 	@$(BIN)/ruff check --fix --quiet . || true
