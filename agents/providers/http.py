@@ -12,9 +12,9 @@ from weakref import WeakKeyDictionary
 import httpx
 
 from agents.errors import ConfigError
+from agents.providers.transport import StreamTransport, proxied
 
-# Far above the number of runs one worker holds. httpcore counts active connections into the keep-alive limit too, so
-# a lower one would close idle connections exactly when there is much to do.
+# Far above the number of runs that one worker holds.
 MAX_CONNECTIONS = 1000
 KEEPALIVE_S = 30.0
 
@@ -46,20 +46,23 @@ def _tls() -> SSLContext:
     return httpx.create_ssl_context()
 
 
+def _transport(tls: SSLContext) -> StreamTransport:
+    return StreamTransport(tls=tls, max_connections=MAX_CONNECTIONS, max_idle=MAX_CONNECTIONS, idle_s=KEEPALIVE_S)
+
+
 def shared_client() -> httpx.AsyncClient:
     """The running event loop's client. It keeps no cookies and follows no redirects: it serves many credentials."""
     loop = asyncio.get_running_loop()
     client = _clients.get(loop)
     if client is None or client.is_closed:
+        tls = _tls()
         client = _clients[loop] = httpx.AsyncClient(
-            verify=_tls(),
+            verify=tls,
+            transport=None if proxied() else _transport(tls),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
             follow_redirects=False,
-            limits=httpx.Limits(
-                max_connections=MAX_CONNECTIONS,
-                max_keepalive_connections=MAX_CONNECTIONS,
-                keepalive_expiry=KEEPALIVE_S,
-            ),
+            # Only where a proxy is in the way. httpcore counts active connections into the keep-alive limit.
+            limits=httpx.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS),
             timeout=None,
         )
     return client

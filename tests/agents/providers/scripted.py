@@ -22,7 +22,7 @@ class Play:
     """One answer: its head, its body in the pieces in which it is written, and what comes after it.
 
     `chunked` frames the pieces; otherwise the body ends with the connection. `hold` keeps the socket open after the
-    last piece; `gate` is waited for before each piece but the first; `drop` ends the connection without the last chunk of the framing.
+    last piece; `drop` hangs up without the last chunk of the framing; `gate` is waited for before each further piece.
     """
 
     pieces: Sequence[bytes]

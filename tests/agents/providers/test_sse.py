@@ -1,5 +1,7 @@
 """The event stream decoder: any chunking of the same bytes gives the same events, and lines end where they should."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +29,7 @@ def decoded(*chunks: bytes) -> list[SseEvent]:
 
 def cut(stream: bytes, cuts: list[int]) -> list[bytes]:
     edges = [0, *sorted(min(c, len(stream)) for c in cuts), len(stream)]
-    return [stream[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [stream[a:b] for a, b in pairwise(edges)]
 
 
 @given(streams(), st.lists(st.integers(0, 300), max_size=12))
