@@ -1,5 +1,11 @@
 """Every URL of the console."""
 
-from django.urls import URLPattern
+from django.urls import include, path
 
-urlpatterns: list[URLPattern] = []
+from control.api import urls as api
+
+urlpatterns = [
+    path("", include("control.dashboard.urls")),
+    path("", include(api.root_urlpatterns)),
+    path("api/", include(api.urlpatterns)),
+]

@@ -1,0 +1,134 @@
+"""One run's events folded into its document: the middle column with its turns, and the outline beside it."""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from agents.events import Event, decode
+from control.dashboard.document import Document, Node
+
+logger = logging.getLogger(__name__)
+
+TURNS = "turns"
+OUTLINE = "outline"
+
+
+@dataclass(slots=True)
+class Turn:
+    """What the outline and the head of a turn's card need to know."""
+
+    number: int
+    calls: list[str] = field(default_factory=list)
+    cost: Decimal | None = None
+    cost_unknown: bool = False
+    verdicts: int = 0
+    errors: int = 0
+
+
+class RunFold:
+    """The document of one run and what it takes to fold the next event into it. Pure: no clock, no I/O."""
+
+    def __init__(self) -> None:
+        self.document = Document(TURNS, OUTLINE)
+        self.seq = 0
+        self.turn = 0
+        self.turns: dict[int, Turn] = {}
+        self.open: dict[str, None] = {}
+        self.batches: dict[int, list[str]] = {}
+        self.asked: dict[str, dict[str, Any]] = {}
+        # Which element tells of an event that is told in a call's row: evidence links lead there.
+        self.rows: dict[int, str] = {}
+        self.ended = False
+
+    def feed(self, raw: Iterable[bytes | str]) -> None:
+        """Fold the next events in. One that was folded already is skipped, so overlap does no harm."""
+        for line in raw:
+            event = decode(line)
+            if event.seq > self.seq:
+                self.apply(event)
+
+    def apply(self, event: Event) -> None:
+        if event.turn is not None and event.turn > self.turn:
+            self.turn = event.turn
+        handler = HANDLERS.get(event.kind)
+        known = type(event.data).kind == event.kind
+        try:
+            (handler if handler and known else raw)(self, event)
+        except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError):
+            # A field of a form that nobody foresaw costs this one event its shape, never the page.
+            logger.exception("event %s of run %s is shown raw", event.seq, event.run)
+            raw(self, event)
+        self.seq = event.seq
+
+    # --- what handlers share --------------------------------------------------------------------------------------
+
+    def card(self, number: int, event: Event) -> Turn:
+        """The turn's card, made when the first event speaks of the turn."""
+        turn = self.turns.get(number)
+        if turn is None:
+            turn = self.turns[number] = Turn(number=number)
+            put = self.document.put
+            body, head = f"turn-{number}-body", f"turn-{number}-head-slot"
+            put(f"turn-{number}", TURNS, "turn_started", event.seq, slots=(head, body), number=number)
+            put(f"turn-{number}-head", head, "turn_head", event.seq, number=number, at=event.at, state="open")
+            put(f"outline-{number}", OUTLINE, "outline_turn", event.seq, place="prepend", number=number, squares=[])
+        return turn
+
+    def body(self, event: Event) -> str:
+        """The container in which an event shows: its turn's card, else the current one's, else the column itself."""
+        number = event.turn or self.turn
+        if number:
+            self.card(number, event)
+            return f"turn-{number}-body"
+        return TURNS
+
+    def after(self, event: Event, call: str | None = None) -> str:
+        """The container under a call's row, if that row exists; else the turn's body."""
+        slot = f"after-{call or event.call}"
+        return slot if self.document.holds(slot) else self.body(event)
+
+    def fact(self, event: Event, parent: str | None = None, **context: Any) -> Node:
+        """A part of its own for this event, from the template named after its kind."""
+        part = event.kind.replace(".", "_")
+        where = parent or self.body(event)
+        return self.document.put(f"event-{event.seq}", where, part, event.seq, at=event.at, data=event.data, **context)
+
+    def outline(self, number: int, seq: int) -> None:
+        """Bring the outline's row of a turn up to date."""
+        turn = self.turns.get(number)
+        if turn is None:
+            return
+        squares = [self.document.nodes[f"call-{call}"].context for call in turn.calls]
+        self.document.change(
+            f"outline-{number}",
+            seq,
+            squares=[(square["state"], square["name"]) for square in squares],
+            cost=turn.cost,
+            cost_unknown=turn.cost_unknown,
+            verdicts=turn.verdicts,
+            errors=turn.errors,
+        )
+
+
+Handler = Callable[[RunFold, Event], None]
+HANDLERS: dict[str, Handler] = {}
+
+
+def on(*kinds: str) -> Callable[[Handler], Handler]:
+    """Register a handler for these kinds."""
+
+    def register(handler: Handler) -> Handler:
+        for kind in kinds:
+            HANDLERS[kind] = handler
+        return handler
+
+    return register
+
+
+def raw(fold: RunFold, event: Event) -> None:
+    """A kind or form that this version does not know: kept and shown as it is."""
+    fold.document.put(
+        f"event-{event.seq}", fold.body(event), "unknown", event.seq, at=event.at, kind=event.kind, data=event.data,
+    )  # fmt: skip

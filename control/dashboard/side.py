@@ -1,0 +1,142 @@
+"""Everything on the run page that is not the turns: header, numbers, family, notes, questions, fuses and the stop.
+
+These parts are made from rows, are the same for every viewer, and go out whole whenever they have changed.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import orjson
+from django.utils import timezone
+
+from agents.commands import CommandKind
+from agents.spec import Status
+from control.dashboard import gauges, states, stopping
+from control.dashboard.render import part
+from control.runs.models import Command, Event, Receipt, Run
+
+PARTS = ("status", "verbs", "stats", "family", "notes", "asks", "fuses", "stop", "cuts")
+FAMILY_SHOWN = 40
+NOTES_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """An open question or approval of the run or of one of its descendants."""
+
+    run: Run
+    call: str
+    kind: str
+    text: str
+    choices: list[str]
+    at: datetime
+    own: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """A steer note and how far it has come."""
+
+    command: Command
+    text: str
+    state: str
+    turn: int | None
+    code: str | None
+
+
+def context_of(run: Run, now: datetime | None = None) -> dict[str, Any]:
+    """All that the side parts show, in one pass over the tables."""
+    now = now or timezone.now()
+    family = list(Run.objects.filter(root=run.root).order_by("path").defer("spec", "final"))
+    fuses = gauges.fuses(run, now)
+    by_name = {fuse.name: fuse for fuse in fuses}
+    return {
+        "run": run,
+        "state": states.state_of(run, now),
+        "verbs": states.verbs(run),
+        "fuses": fuses,
+        "turns": by_name["max_turns"],
+        "tokens": by_name["max_tokens"],
+        "cost": by_name["max_cost"],
+        "wall": by_name["max_seconds"],
+        "pips": states.pips(run.rung),
+        "final": Status(run.status).final,
+        "family": [
+            {
+                "run": other,
+                "state": states.state_of(other, now),
+                "depth": other.path.count("/"),
+                "me": other.id == run.id,
+            }
+            for other in family[:FAMILY_SHOWN]
+        ],
+        "family_count": len(family),
+        "family_hidden": max(0, len(family) - FAMILY_SHOWN),
+        "asks": _asks(run, family),
+        "notes": _notes(run),
+        "stop": stopping.stop_of(run, family),
+        "cuts": stopping.cuts(run, family),
+        "spec": run.spec if isinstance(run.spec, dict) else {},
+    }
+
+
+def parts_of(context: dict[str, Any]) -> dict[str, str]:
+    """Each part's HTML by its element id, `side-status` and so on."""
+    return {f"side-{name}": part(f"runs/side/_{name}.html", context) for name in PARTS}
+
+
+def _asks(run: Run, family: list[Run]) -> list[Ask]:
+    below = [
+        other
+        for other in family
+        if other.status == Status.WAITING.value
+        and other.waiting_for in ("question", "approval")
+        and run.id in other.path.split("/")
+    ]
+    found = []
+    for other in below:
+        event = (
+            Event.objects.filter(run_id=other.id, kind="run.waiting").order_by("-seq").values_list("body", "at").first()
+        )
+        if event is None:
+            continue
+        data = orjson.loads(event[0])["data"]
+        found.append(
+            Ask(
+                run=other,
+                call=str(data.get("call") or other.waiting_call or ""),
+                kind=str(data.get("for")),
+                text=str(data.get("text") or ""),
+                choices=[str(choice) for choice in data.get("choices") or []],
+                at=event[1],
+                own=other.id == run.id,
+            )
+        )
+    return found
+
+
+def _notes(run: Run) -> list[Note]:
+    commands = list(
+        Command.objects.filter(run_id=run.id, kind=CommandKind.STEER.value).order_by("-issued_at", "-id")[:NOTES_SHOWN]
+    )
+    receipts = {
+        receipt.command_id: receipt
+        for receipt in Receipt.objects.filter(run_id=run.id, command_id__in=[command.id for command in commands])
+    }
+    notes = []
+    for command in commands:
+        receipt = receipts.get(command.id)
+        state = command.state
+        if receipt and state not in ("withdrawn", "refused"):
+            state = receipt.state
+        notes.append(
+            Note(
+                command=command,
+                text=str(command.args.get("note", "")),
+                state=state,
+                turn=receipt.turn if receipt else None,
+                code=receipt.code if receipt else None,
+            )
+        )
+    return notes

@@ -1,0 +1,207 @@
+"""How the window writes numbers, times, states and text that agents wrote."""
+
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import orjson
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from agents.events import stamp
+from control.dashboard import plain
+
+register = template.Library()
+
+
+@register.filter(is_safe=False)
+def seen(value: Any) -> str:
+    """Text from agents: escapes stripped, hidden characters shown. Autoescaping follows."""
+    return "" if value is None else plain.visible(str(value))
+
+
+@register.filter
+def pretty(value: Any) -> str:
+    """A value that this version does not know, as JSON."""
+    return plain.visible(orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode()[:8_000])
+
+
+@register.filter
+def raw_body(value: Any) -> Any:
+    return getattr(value, "raw", str(value))
+
+
+@register.filter
+def first_line(value: Any, limit: int = 140) -> str:
+    return plain.visible(plain.first_line(str(value or ""), limit))
+
+
+@register.filter
+def count(value: Any) -> str:
+    """`3,102`; unknown is a dash."""
+    return "–" if value is None else f"{int(value):,}"
+
+
+@register.filter
+def short(value: Any) -> str:
+    """`71.2 k`, `1.40 M`: three figures are enough to act on."""
+    if value is None:
+        return "–"
+    number = float(value)
+    if number < 1_000:
+        return f"{number:.0f}"
+    for unit, size in (("M", 1_000_000), ("k", 1_000)):
+        if number >= size * 0.9995:
+            scaled = number / size
+            return f"{scaled:.0f} {unit}" if scaled >= 99.95 else f"{scaled:.1f} {unit}"
+    return f"{number:.0f}"
+
+
+@register.filter
+def money(value: Any) -> str:
+    """`$1.84`; small sums keep the figures that say something; unknown is told, never 0."""
+    if value is None or value == "":
+        return "unknown"
+    try:
+        amount = Decimal(str(value))
+    except InvalidOperation:
+        return "unknown"
+    if amount == 0 or amount >= 1:
+        return f"${amount:,.2f}"
+    return f"${amount:.3f}" if amount >= Decimal("0.001") else f"${amount:.6f}"
+
+
+@register.filter
+def duration_ms(value: Any) -> str:
+    return "" if value is None else duration(float(value) / 1000)
+
+
+@register.filter
+def duration(value: Any) -> str:
+    """`31 ms`, `4.1 s`, `6:12`, `1 h 14 m`."""
+    if value is None:
+        return ""
+    seconds = max(0.0, float(value))
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    whole = int(seconds)
+    if whole < 3600:
+        return f"{whole // 60}:{whole % 60:02d}"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} m"
+
+
+@register.filter
+def stop_seconds(value: Any) -> str:
+    """Seconds of a stop, with two figures behind the point."""
+    return "" if value is None else f"{float(value):.2f} s"
+
+
+def _moment(value: Any) -> datetime | None:
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    return value if isinstance(value, datetime) else None
+
+
+@register.filter
+def clock(value: Any) -> SafeString:
+    """A time of day in UTC; the script adds local and relative time on hover."""
+    moment = _moment(value)
+    if moment is None:
+        return SafeString("")
+    moment = moment.astimezone(UTC)
+    return format_html(
+        '<time datetime="{}" title="{} UTC">{}</time>', stamp(moment), moment.strftime("%Y-%m-%d %H:%M:%S"),
+        moment.strftime("%H:%M:%S"),
+    )  # fmt: skip
+
+
+@register.filter
+def clock_short(value: Any) -> SafeString:
+    moment = _moment(value)
+    if moment is None:
+        return SafeString("–")
+    moment = moment.astimezone(UTC)
+    return format_html(
+        '<time datetime="{}" title="{} UTC">{}</time>', stamp(moment), moment.strftime("%Y-%m-%d %H:%M:%S"),
+        moment.strftime("%H:%M"),
+    )  # fmt: skip
+
+
+@register.filter
+def still(value: Any) -> SafeString:
+    """Like `ticking`, for shared parts: no age is written, so that one rendering serves everyone at any time."""
+    moment = _moment(value)
+    if moment is None:
+        return SafeString("")
+    word = moment.astimezone(UTC).strftime("%H:%M:%S")
+    return format_html('<time datetime="{}" data-since>since {}</time>', stamp(moment), word)
+
+
+@register.filter
+def iso(value: Any) -> str:
+    moment = _moment(value)
+    return stamp(moment) if moment else ""
+
+
+@register.filter
+def field(mapping: Any, name: str) -> Any:
+    """`mapping[name]` where a template could not say it; None if it is not there."""
+    try:
+        return mapping[name]
+    except (KeyError, TypeError, IndexError):
+        return None
+
+
+@register.inclusion_tag("_icon.html")
+def icon(name: str, label: str = "") -> dict[str, str]:
+    """One of our own icons. Without a label it is decoration and hidden from screen readers."""
+    return {"name": name, "label": label}
+
+
+@register.inclusion_tag("_gauge.html")
+def gauge(share: float | None, label: str = "") -> dict[str, Any]:
+    """A bar of how much of a limit is used; amber from 80 %, red from 92 %. No limit, no bar."""
+    if share is None:
+        return {"width": None}
+    width = max(0.0, min(100.0, float(share) * 100))
+    level = "over" if width >= 92 else "warn" if width >= 80 else "ok"
+    return {"width": round(width, 1), "level": level, "label": label}
+
+
+# Call state -> (icon, colour class, word)
+CALLS = {
+    "planned": ("queued", "muted", "waits"),
+    "running": ("running", "running", "running"),
+    "ok": ("check", "completed", ""),
+    "error": ("cross", "failed", "error"),
+    "blocked": ("blocked", "failed", "not executed"),
+    "stub": ("blocked", "waiting", "stubbed"),
+    "denied": ("blocked", "waiting", "denied"),
+    "dry_run": ("queued", "muted", "dry run"),
+    "not_started": ("queued", "muted", "not started"),
+    "timeout": ("hourglass", "failed", "timed out"),
+    "stopped": ("square", "interrupted", "stopped"),
+    "effect_unknown": ("question", "waiting", "effect unknown"),
+    "closed": ("square", "muted", "ended with the run"),
+}
+
+
+@register.filter
+def call_icon(state: str) -> str:
+    return CALLS.get(state, ("question", "muted", state))[0]
+
+
+@register.filter
+def call_colour(state: str) -> str:
+    return CALLS.get(state, ("question", "muted", state))[1]
+
+
+@register.filter
+def call_word(state: str) -> str:
+    return CALLS.get(state, ("question", "muted", state))[2]

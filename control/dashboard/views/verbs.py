@@ -1,0 +1,192 @@
+"""The verbs as plain forms: each becomes one command, and one line in the audit trail."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+
+from agents.commands import CommandKind, Scope
+from agents.errors import AgentError
+from control.accounts import audit
+from control.accounts.roles import of_request
+from control.dashboard import side
+from control.dashboard.views.run import find
+from control.runs import inbox
+from control.runs.models import Command, Run
+
+NOTE_LONGEST = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What came of an act, for the person who asked: `ok` or a stable code, and a sentence with the next step."""
+
+    text: str
+    code: str = "ok"
+    status: int = 202
+
+    @property
+    def good(self) -> bool:
+        return self.status < 400
+
+
+FORBIDDEN = Told(code="forbidden", status=403, text="Your role may look, not act. Ask an operator.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """A command as the form asked for it."""
+
+    kind: CommandKind
+    scope: Scope = Scope.RUN
+    reason: str | None = None
+    args: Mapping[str, Any] = field(default_factory=dict)
+    done: str = ""
+
+
+Read = Callable[[HttpRequest], Wish | Told]
+
+
+def _interrupt(request: HttpRequest) -> Wish | Told:
+    reason = request.POST.get("reason", "").strip()[:500] or None
+    return Wish(kind=CommandKind.INTERRUPT, scope=Scope.SUBTREE, reason=reason, done="Stop requested.")
+
+
+def _steer(request: HttpRequest) -> Wish | Told:
+    note = request.POST.get("note", "").strip()
+    if not note:
+        return Told(code="empty_note", status=400, text="A note needs some text.")
+    if len(note) > NOTE_LONGEST:
+        return Told(code="note_too_long", status=400, text=f"A note may have {NOTE_LONGEST:,} characters.")
+    return Wish(kind=CommandKind.STEER, args={"note": note}, done="Note queued.")
+
+
+def _pause(request: HttpRequest) -> Wish | Told:
+    when = request.POST.get("when", "after_batch")
+    if when not in ("after_batch", "before_call"):
+        return Told(code="bad_when", status=400, text="Pause after the batch or before the next call.")
+    return Wish(kind=CommandKind.PAUSE, args={"when": when}, done="Pause requested.")
+
+
+def _unpause(request: HttpRequest) -> Wish | Told:
+    return Wish(kind=CommandKind.UNPAUSE, done="Asked to go on.")
+
+
+def _answer(request: HttpRequest) -> Wish | Told:
+    """A choice (`choose=call:text`), a decision (`decide=call:approve`) or free text (`call=…` with `text-<call>`)."""
+    post = request.POST
+    if "decide" in post:
+        call, _, decision = post["decide"].partition(":")
+        if decision not in ("approve", "deny"):
+            return Told(code="bad_answer", status=400, text="Approve or deny.")
+        return Wish(kind=CommandKind.ANSWER, args={"call": call, "decision": decision}, done=f"Answered: {decision}.")
+    call, _, text = post.get("choose", "").partition(":")
+    if not call:
+        call = post.get("call", "")
+        text = post.get(f"text-{call}", "") or post.get("text", "")
+    text = text.strip()
+    if not call or not text:
+        return Told(code="bad_answer", status=400, text="The answer needs some text.")
+    return Wish(kind=CommandKind.ANSWER, args={"call": call, "text": text[:NOTE_LONGEST]}, done="Answer sent.")
+
+
+READERS: dict[str, Read] = {
+    "interrupt": _interrupt,
+    "steer": _steer,
+    "pause": _pause,
+    "unpause": _unpause,
+    "answer": _answer,
+}
+
+
+@login_required
+def act(request: HttpRequest, run_id: str, verb: str) -> HttpResponse:
+    """One verb on one run. GET on interrupt is the page that asks for a reason; the rest only take POST."""
+    run = find(run_id)
+    if request.method != "POST":
+        if verb == "interrupt":
+            return _interrupt_page(request, run)
+        return redirect("run", run_id=run.pk)
+    actor = of_request(request)
+    if actor is None or not actor.may(verb):
+        audit.record(request, verb, f"run:{run.pk}", result="forbidden")
+        return _say(
+            request, run, Told(code="forbidden", status=403, text="Your role may look, not act. Ask an operator.")
+        )
+    wish = READERS[verb](request)
+    told = wish if isinstance(wish, Told) else _issue(run, wish, actor.name)
+    reason = wish.reason if isinstance(wish, Wish) else None
+    after = dict(wish.args) if isinstance(wish, Wish) else None
+    audit.record(request, verb, f"run:{run.pk}", reason=reason, after=after, result=told.code)
+    return _say(request, run, told)
+
+
+@login_required
+def withdraw(request: HttpRequest, run_id: str) -> HttpResponse:
+    """Take back a note that the model has not read yet."""
+    run = find(run_id)
+    if request.method != "POST":
+        return redirect("run", run_id=run.pk)
+    actor = of_request(request)
+    command = Command.objects.filter(pk=request.POST.get("command", ""), run_id=run.pk).first()
+    if actor is None or not actor.may("withdraw"):
+        told = FORBIDDEN
+    elif command is None:
+        told = Told(code="unknown_command", status=404, text="There is no such note on this run.")
+    else:
+        outcome = inbox.withdraw(command.pk, actor.name)
+        told = Told(text="Withdrawn.") if outcome.changed else Told(
+            code=outcome.reason or "unchanged", status=200, text=f"Not withdrawn: {_words(outcome.reason)}."
+        )  # fmt: skip
+    audit.record(request, "withdraw", f"run:{run.pk}", after={"command": command and command.pk}, result=told.code)
+    return _say(request, run, told)
+
+
+def _issue(run: Run, wish: Wish, by: str) -> Told:
+    try:
+        issued = inbox.issue(
+            run_id=run.pk, kind=wish.kind, by=by, scope=wish.scope, reason=wish.reason, args=dict(wish.args)
+        )
+    except inbox.RunFinished:
+        late = wish.kind is not CommandKind.INTERRUPT
+        return Told(
+            code="run_finished" if late else "already_finished", status=409 if late else 200,
+            text="The run has ended; nothing was changed." if late else "Already finished; there was nothing to stop.",
+        )  # fmt: skip
+    except inbox.NotFound:
+        return Told(code="not_found", status=404, text="There is no run of this id.")
+    except AgentError as error:
+        return Told(code=error.kind, status=409, text=error.message)
+    if not issued.changed:
+        return Told(code=issued.reason or "unchanged", status=200, text=f"Nothing changed: {_words(issued.reason)}.")
+    return Told(text=wish.done)
+
+
+def _words(code: str | None) -> str:
+    return (code or "it was so already").replace("_", " ")
+
+
+def _interrupt_page(request: HttpRequest, run: Run) -> HttpResponse:
+    return render(request, "runs/interrupt.html", side.context_of(run, timezone.now()))
+
+
+def _say(request: HttpRequest, run: Run, told: Told) -> HttpResponse:
+    """JSON for the page's script, else a message on the page that the form came from."""
+    if "application/json" in request.headers.get("Accept", ""):
+        body: dict[str, Any] = {"code": told.code, "message": told.text}
+        return JsonResponse(body if told.good else {"error": body}, status=told.status)
+    (messages.success if told.good else messages.error)(request, told.text)
+    if told.status == 403:
+        context = {
+            "title": "Not allowed",
+            "text": told.text,
+            "back": f"/runs/{run.pk}/",
+            "back_word": "Back to the run",
+        }
+        return render(request, "problem.html", context, status=403)
+    return redirect("run", run_id=run.pk)

@@ -1,0 +1,17 @@
+// The one entry: each module finds its root element and does nothing without it.
+import { startClock } from "./clock.js";
+import { startTimes } from "./times.js";
+import { startMenus } from "./menus.js";
+import { startVerbs } from "./verbs.js";
+import { startKeys } from "./keys.js";
+import { startRun } from "./run.js";
+import { startFleet } from "./fleet.js";
+
+document.documentElement.dataset.scripted = "";
+startClock();
+startTimes();
+startMenus();
+startVerbs();
+startKeys();
+startRun();
+startFleet();

@@ -1,0 +1,195 @@
+// The run page: frames in, acknowledgements out, live text, and a view that does not jump.
+import { Live } from "./live.js";
+import { apply, parse } from "./patch.js";
+import { Texts } from "./texts.js";
+import { mirror } from "./menus.js";
+
+const MOST_TURNS = 90;
+const KEEP_TURNS = 60;
+
+export function startRun() {
+  const root = document.getElementById("run");
+  if (!root) return;
+  const id = root.dataset.run;
+  const texts = new Texts();
+  const scroll = new Follow(root);
+  const historic = new URLSearchParams(location.search).has("before");
+  let cursor = Number(root.dataset.after);
+  let queue = [];
+  let due = false;
+
+  const take = (message) => {
+    if (message.type === "delta") texts.add(message);
+    else if (message.type === "withdrawn") texts.withdraw(message);
+    else if (message.type === "patches") {
+      queue.push(message);
+      if (!due) {
+        due = true;
+        schedule(flush);
+      }
+      return;
+    } else if (message.type === "heartbeat" || message.type === "resync") live.say({ type: "ack", seq: cursor });
+    scroll.follow();
+  };
+
+  const flush = () => {
+    due = false;
+    const messages = queue;
+    queue = [];
+    scroll.hold();
+    for (const message of messages) {
+      for (const patch of message.patches) if (!(historic && patch.target === "turns")) apply(patch);
+      if (message.seq > cursor) cursor = message.seq;
+    }
+    texts.refill();
+    trim(scroll);
+    status(root);
+    mirror();
+    scroll.settle();
+    live.say({ type: "ack", seq: cursor });
+  };
+
+  const live = new Live({
+    address: () => `/ws/runs/${id}?after=${cursor}&format=html`,
+    frame: take,
+    poll: async () => {
+      const answer = await fetch(`/runs/${id}/changes?after=${cursor}`, { headers: { Accept: "application/json" } });
+      if (!answer.ok) throw new Error(String(answer.status));
+      take(await answer.json());
+    },
+  });
+
+  earlier(id);
+  whole();
+  status(root);
+  scroll.start();
+  // For whoever drives the page in tests: where it stands, and a way to cut the line.
+  root.pilothouse = { live, cursor: () => cursor };
+}
+
+// A frame when the page is seen; at once when it is not, because hidden pages get no animation frames.
+function schedule(work) {
+  if (document.hidden) setTimeout(work, 0);
+  else requestAnimationFrame(work);
+}
+
+// What depends on the state but lies outside the patched parts.
+function status(root) {
+  const line = document.getElementById("side-status");
+  const final = line?.dataset.final === "true";
+  root.dataset.status = line?.dataset.status || "";
+  const task = document.querySelector("h1").textContent.slice(0, 60);
+  const title = `${task} · ${line?.dataset.word || ""} · Pilothouse`;
+  if (document.title !== title) document.title = title;
+  const send = document.getElementById("steer-send");
+  if (send) send.disabled = final;
+  const note = document.getElementById("steer-note");
+  if (note && final) note.placeholder = "The run has ended; a note would reach nobody.";
+  for (const button of document.querySelectorAll(".thumb .button")) {
+    button.classList.toggle("disabled", final);
+    button.setAttribute("aria-disabled", String(final));
+    if ("disabled" in button) button.disabled = final;
+  }
+  const pause = document.querySelector("[data-thumb-pause]");
+  if (pause) {
+    const paused = line?.dataset.word === "Paused";
+    pause.textContent = paused ? "Go on" : "Pause";
+    pause.setAttribute("formaction", `/runs/${root.dataset.run}/${paused ? "unpause" : "pause"}`);
+    pause.dataset.verb = paused ? "unpause" : "pause";
+  }
+}
+
+// Long runs stay light: cards far above the reader go, and the link to them comes.
+function trim(scroll) {
+  const cards = document.querySelectorAll("#turns > .turn");
+  if (cards.length <= MOST_TURNS || !scroll.atEnd) return;
+  const first = cards[cards.length - KEEP_TURNS];
+  const turns = first.parentElement;
+  while (turns.firstElementChild !== first) turns.firstElementChild.remove();
+  point(Number(first.dataset.turn));
+}
+
+function point(before) {
+  const box = document.getElementById("earlier");
+  const link = box.querySelector("a");
+  box.hidden = !before;
+  link.dataset.earlier = before || "";
+  link.href = `?before=${before || ""}`;
+}
+
+function earlier(id) {
+  document.getElementById("earlier").addEventListener("click", async (event) => {
+    const link = event.target.closest("a");
+    if (!link) return;
+    event.preventDefault();
+    const answer = await fetch(`/runs/${id}/earlier?before=${link.dataset.earlier}`);
+    if (!answer.ok) return;
+    const { html, earlier: more } = await answer.json();
+    const turns = document.getElementById("turns");
+    const anchor = turns.firstElementChild;
+    const at = anchor?.getBoundingClientRect().top || 0;
+    const wrapped = parse(`<div>${html}</div>`);
+    for (const node of [...wrapped.children]) if (!document.getElementById(node.id)) turns.insertBefore(node, anchor);
+    point(more);
+    if (anchor) scrollBy(0, anchor.getBoundingClientRect().top - at);
+  });
+}
+
+// A whole result comes on demand and replaces its preview.
+function whole() {
+  document.getElementById("turns").addEventListener("click", async (event) => {
+    const link = event.target.closest("[data-whole]");
+    if (!link || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    const answer = await fetch(`${link.getAttribute("href")}?plain=1`);
+    if (!answer.ok) return;
+    const { visible } = await import("./plain.js");
+    link.closest(".call-more").querySelector(".result").textContent = visible(await answer.text());
+    link.parentElement.remove();
+  });
+}
+
+// Follows the newest line only while the reader is at the end.
+class Follow {
+  constructor(root) {
+    this.atEnd = true;
+    this.button = root.querySelector("[data-to-bottom]");
+    this.button.addEventListener("click", () => this.toEnd());
+  }
+
+  get page() {
+    return document.scrollingElement;
+  }
+
+  end() {
+    return this.page.scrollHeight - this.page.clientHeight - this.page.scrollTop < 60;
+  }
+
+  start() {
+    if (!location.hash && !new URLSearchParams(location.search).has("before")) this.toEnd();
+    addEventListener("scroll", () => {
+      this.atEnd = this.end();
+      if (this.atEnd) this.button.hidden = true;
+    }, { passive: true });
+  }
+
+  hold() {
+    this.atEnd = this.end();
+    this.height = this.page.scrollHeight;
+  }
+
+  settle() {
+    if (this.atEnd) this.page.scrollTop = this.page.scrollHeight;
+    else if (this.page.scrollHeight > this.height + 20) this.button.hidden = false;
+  }
+
+  follow() {
+    if (this.atEnd) this.page.scrollTop = this.page.scrollHeight;
+  }
+
+  toEnd() {
+    this.page.scrollTop = this.page.scrollHeight;
+    this.atEnd = true;
+    this.button.hidden = true;
+  }
+}
