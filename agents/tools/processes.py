@@ -1,0 +1,116 @@
+"""Ends processes, and all that they started, for sure: TERM, grace, KILL, and a look whether anything is left.
+
+A command runs in a session of its own and carries its call's mark in its environment, which children inherit. So what
+leaves the group or the session, or outlives its parent, is still found.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping
+
+from agents.ports import StopReport
+from agents.tools import proctable
+from agents.tools.proctable import Proc
+
+RUN_MARK, CALL_MARK, WORKER_MARK = "PILOTHOUSE_RUN", "PILOTHOUSE_CALL", "PILOTHOUSE_WORKER"
+GRACE_S = 1.0
+# After KILL only processes stuck in the kernel remain; they are reported, not waited for.
+_AFTER_KILL_S = 1.0
+_LOOK_EVERY_S = 0.02
+_NOTHING = StopReport()
+
+# Of what a worker has in its environment only this much is for its tools; keys and passwords are not.
+_KEPT = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TMPDIR",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+)
+_NOBODY_IS_THERE = {
+    "TERM": "dumb",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+    "DEBIAN_FRONTEND": "noninteractive",
+}
+
+
+def clean_environment(marks: Mapping[str, str]) -> dict[str, str]:
+    """What a tool's process gets: a few harmless variables, nothing that waits for a person, and the marks."""
+    kept = {name: value for name, value in os.environ.items() if name in _KEPT or name.startswith("LC_")}
+    return {"PATH": os.defpath, "LANG": "C.UTF-8", **kept, **_NOBODY_IS_THERE, **marks}
+
+
+def end_marked(name: str, value: str, grace_s: float = GRACE_S) -> StopReport:
+    """End every process whose environment holds exactly `name=value`, and no other; never itself or an ancestor.
+
+    Blocking, for at most the grace and two seconds.
+    """
+    spared = proctable.lineage()
+
+    def find() -> dict[int, Proc]:
+        procs = proctable.look()
+        return {pid: procs[pid] for pid in proctable.marked(procs.values(), name, value) - spared}
+
+    return _end(find, grace_s)
+
+
+def end_session(leader: int, mark: str | None, grace_s: float = GRACE_S) -> StopReport:
+    """End a command: its group, its session, everything that descends from these, and what carries the call's mark.
+
+    `leader` must not have been reaped yet, or its number might be another's. Blocking, as `end_marked`.
+    """
+    spared = proctable.lineage()
+
+    def find() -> dict[int, Proc]:
+        procs = proctable.look()
+        own = {pid for pid, proc in procs.items() if leader in (pid, proc.group, proc.session)}
+        if mark:
+            own |= proctable.marked(procs.values(), CALL_MARK, mark)
+        return {pid: procs[pid] for pid in proctable.descendants(procs, own) - spared}
+
+    return _end(find, grace_s)
+
+
+def signal_group(leader: int, number: int) -> None:
+    """At once and without a look: what can be said before the thorough part begins."""
+    try:
+        os.killpg(leader, number)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def _end(find: Callable[[], dict[int, Proc]], grace_s: float) -> StopReport:
+    """TERM whoever is found, also those born meanwhile; KILL who is there after the grace; count both."""
+    told: set[Proc] = set()
+    seen: set[Proc] = set()
+    kill_at = time.monotonic() + grace_s
+    give_up_at = kill_at + _AFTER_KILL_S
+    while True:
+        now = time.monotonic()
+        alive = set(find().values())
+        seen |= alive
+        if not alive:
+            return StopReport(processes=len(seen)) if seen else _NOTHING
+        if now >= give_up_at:
+            return StopReport(processes=len(seen) - len(alive), left=len(alive))
+        if now >= kill_at:
+            _send(alive, signal.SIGKILL)
+        else:
+            _send(alive - told, signal.SIGTERM)
+            _send(alive - told, signal.SIGCONT)  # one that is stopped would never see the TERM
+            told |= alive
+        time.sleep(_LOOK_EVERY_S)
+
+
+def _send(procs: set[Proc], number: int) -> None:
+    for proc in procs:
+        proctable.send(proc, number)

@@ -1,0 +1,108 @@
+"""The machine's processes as one look at the table shows them: who belongs to whom, and who carries which mark."""
+
+import os
+import signal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import psutil
+
+_PROC = "/proc"
+_HAS_PROC = os.path.exists("/proc/self/stat")
+
+
+@dataclass(frozen=True, slots=True)
+class Proc:
+    """One live process; `born` tells it from a later one with the same number, whatever else changes."""
+
+    pid: int
+    parent: int = field(compare=False)
+    group: int = field(compare=False)
+    session: int = field(compare=False)
+    born: float
+
+
+def look() -> dict[int, Proc]:
+    """All processes but zombies, by number."""
+    found = (_from_proc(int(name)) for name in os.listdir(_PROC) if name.isdigit()) if _HAS_PROC else _from_psutil()
+    return {proc.pid: proc for proc in found if proc is not None}
+
+
+def marked(procs: Iterable[Proc], name: str, value: str) -> set[int]:
+    """Those whose environment holds exactly `name=value`; one that cannot be read is not ours."""
+    mark = f"{name}={value}".encode()
+    return {proc.pid for proc in procs if _has_mark(proc.pid, mark)}
+
+
+def descendants(procs: Mapping[int, Proc], roots: set[int]) -> set[int]:
+    """The roots that live and all that descend from them."""
+    children: dict[int, list[int]] = {}
+    for proc in procs.values():
+        children.setdefault(proc.parent, []).append(proc.pid)
+    found: set[int] = set()
+    todo = list(roots)
+    while todo:
+        pid = todo.pop()
+        if pid not in found:
+            found.add(pid)
+            todo += children.get(pid, [])
+    return found & procs.keys()
+
+
+def send(proc: Proc, number: int) -> None:
+    """Signal exactly this process, not a later one that got its number. One that is gone or foreign is left alone."""
+    try:
+        if not hasattr(os, "pidfd_open"):
+            os.kill(proc.pid, number)
+            return
+        descriptor = os.pidfd_open(proc.pid)
+        try:
+            if _from_proc(proc.pid) == proc:
+                signal.pidfd_send_signal(descriptor, number)
+        finally:
+            os.close(descriptor)
+    except OSError:
+        pass  # whoever is still there at the next look is counted then
+
+
+def lineage() -> set[int]:
+    """This process and its ancestors: never to be ended by itself."""
+    procs, pid, found = look(), os.getpid(), set[int]()
+    while pid > 0 and pid not in found:
+        found.add(pid)
+        pid = procs[pid].parent if pid in procs else 0
+    return found
+
+
+def _from_proc(pid: int) -> Proc | None:
+    try:
+        with open(f"{_PROC}/{pid}/stat", "rb") as file:
+            text = file.read()
+    except OSError:  # it ended, or another user hides it
+        return None
+    # The name in brackets may hold anything, so fields count from the last bracket.
+    fields = text[text.rindex(b")") + 2 :].split()
+    if fields[0] in (b"Z", b"X"):
+        return None
+    return Proc(pid, int(fields[1]), int(fields[2]), int(fields[3]), float(fields[19]))
+
+
+def _from_psutil() -> Iterable[Proc | None]:
+    for process in psutil.process_iter():
+        try:
+            if process.status() != psutil.STATUS_ZOMBIE:
+                pid = process.pid
+                yield Proc(pid, process.ppid(), os.getpgid(pid), os.getsid(pid), process.create_time())
+        except (psutil.Error, OSError):
+            continue
+
+
+def _has_mark(pid: int, mark: bytes) -> bool:
+    try:
+        if _HAS_PROC:
+            with open(f"{_PROC}/{pid}/environ", "rb") as file:
+                return mark in file.read().split(b"\x00")
+        name, _, value = mark.decode().partition("=")
+        return psutil.Process(pid).environ().get(name) == value
+    except (psutil.Error, OSError):
+        return False
