@@ -20,7 +20,7 @@ from control.accounts.roles import Actor
 from control.api.acts import Act, Done, write
 from control.api.answers import dumps
 from control.api.commands import issue
-from control.api.errors import ApiError, as_api_error
+from control.api.errors import as_api_error
 from control.api.schemas import LimitsIn
 
 BAD_INPUT = 2
@@ -34,8 +34,6 @@ class Console(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             self.act(**options)
-        except ApiError as refusal:
-            raise self.refusal(refusal) from refusal
         except ValidationError as error:
             raise CommandError(_first_problem(error), returncode=BAD_INPUT) from error
         except (OperationalError, ProgrammingError) as error:
@@ -43,12 +41,14 @@ class Console(BaseCommand):
             raise CommandError(f"{message} ({str(error).splitlines()[0]})", returncode=1) from error
         except DatabaseError as error:
             raise CommandError(f"The database refused this: {str(error).splitlines()[0]}", returncode=1) from error
+        except Exception as error:
+            refusal = as_api_error(error)
+            if refusal is None:
+                raise
+            raise CommandError(refusal.message, returncode=BAD_INPUT) from error
 
     @abstractmethod
     def act(self, **options: Any) -> None: ...
-
-    def refusal(self, error: ApiError) -> CommandError:
-        return CommandError(error.message, returncode=BAD_INPUT)
 
     def say(self, body: Any) -> None:
         """One line of JSON on stdout."""

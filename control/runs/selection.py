@@ -118,7 +118,7 @@ def page(found: QuerySet[Run], cursor: str | None, limit: int) -> tuple[list[Run
     if cursor:
         at, last = _read_cursor(cursor)
         found = found.filter(Q(created_at__lt=at) | Q(created_at=at, pk__lt=last))
-    rows = list(found.order_by("-created_at", "-pk")[: limit + 1])
+    rows = list(found.defer("spec", "final").order_by("-created_at", "-pk")[: limit + 1])
     if len(rows) <= limit:
         return rows, None
     return rows[:limit], _cursor(rows[limit - 1])

@@ -8,7 +8,6 @@ from tests.control.api.callers import Caller, caller
 @pytest.fixture(autouse=True)
 def _quiet(quiet: None, settings) -> None:
     """Nothing leaves the database."""
-    settings.ROOT_URLCONF = "tests.control.api.routes"
     # A default model also where settings are those of production.
     settings.DRILL_URL_GIVEN = True
 
