@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from agents.engine.alone import Setting
     from agents.engine.outcome import Ended
     from agents.events import Event
-    from agents.spec import Limits
+    from agents.ports import ChatModel
+    from agents.spec import Limits, WorkspaceSpec
+    from agents.tools.registry import Registry
+    from agents.tools.workspace import Closed
 
 # Everything heavy is imported by the command that needs it: `--help` and a typing error answer at once.
 
@@ -32,7 +35,12 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--model", default=os.environ.get("MODEL"))
     run.add_argument("--api-key-env", metavar="NAME", help="the environment variable that holds the key for --base-url")
     run.add_argument("--tools", metavar="A,B", help="only these tools, in this order; '' for none")
-    run.add_argument("--workspace", metavar="DIR", help="work in this directory, in place; else in a fresh one")
+    run.add_argument(
+        "--workspace",
+        metavar="DIR",
+        help="a git repository (used by a worktree) or a plain directory (in place)",
+    )
+    run.add_argument("--branch", metavar="NAME", help="the worktree's branch, by default agent/<run>")
     run.add_argument("--policy", metavar="NAME", default="default", help="recorded with the run; guards come later")
     for name, meaning in _LIMITS.items():
         run.add_argument(f"--{name.replace('_', '-')}", metavar="N", help=meaning)
@@ -76,42 +84,56 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     import asyncio
 
+    from agents import providers
+    from agents.engine.alone import Setting
     from agents.errors import ConfigError
-    from agents.spec import ModelSpec
+    from agents.ids import new_id
+    from agents.spec import DEFAULT_PROMPT, ModelSpec
+    from agents.tools import workspace
 
     if not options.base_url or not options.model:
         raise ConfigError(
             "no_model", "Say which model: --base-url and --model, or OPENAI_BASE_URL and MODEL in the environment."
         )
     spec = ModelSpec(model=options.model, base_url=options.base_url)
-    return asyncio.run(_drive(_setting(options, spec), _key(options), options.json))
-
-
-def _setting(options: argparse.Namespace, spec: Any) -> "Setting":
-    from agents.engine.alone import Setting
-    from agents.errors import ConfigError
-    from agents.spec import DEFAULT_PROMPT
-    from agents.tools.registry import Registry, default_tools
-
-    tools = Registry(default_tools())
-    if options.tools is not None:
-        wanted = [name.strip() for name in options.tools.split(",") if name.strip()]
-        if unknown := [name for name in wanted if name not in tools.names]:
-            known = ", ".join(tools.names)
-            raise ConfigError("unknown_tool", f"There is no tool {', '.join(unknown)}; there are {known}.")
-        tools = tools.only(wanted)
+    key, limits, tools, run = _key(options), _limits(options), _tools(options.tools), new_id()
     if not options.task.strip():
         raise ConfigError("empty_task", "The task is empty; say what is to be done.")
-    return Setting(
+    model = providers.connect(spec, key)
+    place = _place(options, run)
+    prepared = workspace.prepare(place, run)
+    print(f"workspace: {prepared.path}" + (f" ({prepared.note})" if prepared.note else ""), file=sys.stderr)
+    setting = Setting(
+        run=run,
         task=options.task,
         model=spec,
         prompt=DEFAULT_PROMPT,
         tools=tools,
-        workspace=_workspace(options.workspace),
-        limits=_limits(options),
+        workspace=prepared.path,
+        place=place,
+        note=prepared.note,
+        limits=limits,
         policy=options.policy,
         dry_run=options.dry_run,
     )
+    try:
+        return asyncio.run(_drive(setting, model, options.json))
+    finally:
+        _tell(workspace.close(place, run))
+
+
+def _tools(given: str | None) -> "Registry":
+    from agents.errors import ConfigError
+    from agents.tools.registry import Registry, default_tools
+
+    tools = Registry(default_tools())
+    if given is None:
+        return tools
+    wanted = [name.strip() for name in given.split(",") if name.strip()]
+    if unknown := [name for name in wanted if name not in tools.names]:
+        known = ", ".join(tools.names)
+        raise ConfigError("unknown_tool", f"There is no tool {', '.join(unknown)}; there are {known}.")
+    return tools.only(wanted)
 
 
 def _limits(options: argparse.Namespace) -> "Limits":
@@ -125,20 +147,32 @@ def _limits(options: argparse.Namespace) -> "Limits":
     )
 
 
-def _workspace(given: str | None) -> str:
-    """The directory to work in; a fresh one stays after the run, so that its result can be looked at."""
+def _place(options: argparse.Namespace, run: str) -> "WorkspaceSpec":
+    """Where to work: a worktree of the given repository, the given directory, or a fresh one, which stays."""
     import tempfile
 
     from agents.errors import ConfigError
+    from agents.spec import WorkspaceKind, WorkspaceSpec
+    from agents.tools.workspace import repository_of
 
-    if given is None:
-        fresh = os.path.realpath(tempfile.mkdtemp(prefix="pilothouse-run-"))
-        print(f"workspace: {fresh}", file=sys.stderr)
-        return fresh
-    path = Path(given).expanduser().resolve()
-    if not path.is_dir():
-        raise ConfigError("workspace_missing", f"{path} is no directory; make it, or name another --workspace.")
-    return str(path)
+    if options.workspace is None:
+        return WorkspaceSpec(path=tempfile.mkdtemp(prefix="pilothouse-run-"), kind=WorkspaceKind.FRESH)
+    path = str(Path(options.workspace).expanduser().resolve())
+    if repository_of(path) != path:
+        if options.branch:
+            raise ConfigError("bad_branch", f"{path} is no git repository: it has no branches. Leave --branch out.")
+        return WorkspaceSpec(path=path, kind=WorkspaceKind.DIRECTORY)
+    tree = str(Path(tempfile.mkdtemp(prefix="pilothouse-run-")) / "worktree")
+    branch = options.branch or f"agent/{run}"
+    return WorkspaceSpec(path=tree, kind=WorkspaceKind.WORKTREE, branch=branch, source=path)
+
+
+def _tell(closed: "Closed") -> None:
+    """Where the work is, when it is on a branch."""
+    if closed.commit:
+        print(f"work: branch {closed.branch} at {closed.commit[:12]}", file=sys.stderr)
+    if closed.note:
+        print(f"work: {closed.note}", file=sys.stderr)
 
 
 def _key(options: argparse.Namespace) -> str | None:
@@ -153,7 +187,7 @@ def _key(options: argparse.Namespace) -> str | None:
     return os.environ.get("OPENAI_API_KEY") if options.base_url.rstrip("/") == home.rstrip("/") else None
 
 
-async def _drive(setting: "Setting", key: str | None, as_json: bool) -> int:
+async def _drive(setting: "Setting", model: "ChatModel", as_json: bool) -> int:
     from agents import providers
     from agents.engine.alone import LoneRun
 
@@ -166,7 +200,7 @@ async def _drive(setting: "Setting", key: str | None, as_json: bool) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             run.interrupt(by="system", reason="the reader of the output has gone")
 
-    run = LoneRun(setting, providers.connect(setting.model, key), watch, _ask_terminal)
+    run = LoneRun(setting, model, watch, _ask_terminal)
     undo = _on_signals(lambda: run.interrupt(by="operator", reason="Ctrl-C"), run.spec.id)
     try:
         ended = await run.drive()

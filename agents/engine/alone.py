@@ -14,7 +14,7 @@ from agents.events import Event
 from agents.ids import new_id
 from agents.kinds import RunWaiting
 from agents.ports import ChatModel
-from agents.spec import Limits, ModelSpec, RunSpec
+from agents.spec import Limits, ModelSpec, RunSpec, WorkspaceSpec
 from agents.tools.registry import Registry
 
 # Gets each event with its bytes as the log holds them, of this run and of its sub-agents.
@@ -35,25 +35,30 @@ class NoLiveText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What a lone run is made of. `workspace` is an existing directory; `policy` only a name so far."""
+    """What a lone run is made of. `workspace` is the prepared directory, `place` how it was asked for.
 
+    `note` is what the operator should know about it; `policy` is only a name so far.
+    """
+
+    run: str = field(default_factory=new_id)
     task: str
     model: ModelSpec
     prompt: str
     tools: Registry
     workspace: str
     limits: Limits
+    place: WorkspaceSpec | None = None
+    note: str | None = None
     policy: str = "default"
     dry_run: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def spec(self) -> RunSpec:
-        run = new_id()
         return RunSpec(
-            id=run,
-            root=run,
+            id=self.run,
+            root=self.run,
             parent=None,
-            path=(run,),
+            path=(self.run,),
             agent="default",
             task=self.task,
             prompt=self.prompt,
@@ -61,6 +66,7 @@ class Setting:
             model=self.model,
             limits=self.limits,
             policy=self.policy,
+            workspace=self.place,
             labels=self.labels,
             dry_run=self.dry_run,
         )
@@ -135,4 +141,5 @@ class LoneRun:
             workspace=self._setting.workspace,
             environment={"PILOTHOUSE_RUN": spec.id, "PILOTHOUSE_WORKER": self.spec.id},
             park_after_s=0.0,
+            note=self._setting.note,
         )

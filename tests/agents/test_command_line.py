@@ -25,6 +25,13 @@ def server() -> Iterator[DrillServer]:
         yield running
 
 
+@pytest.fixture(autouse=True)
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fresh workspaces go where pytest cleans up."""
+    (tmp_path / "fresh").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "fresh"))
+
+
 def command(*args: str) -> list[str]:
     return [sys.executable, "-m", "agents", *args]
 
@@ -74,6 +81,36 @@ def test_tour_runs_to_its_answer_in_the_given_directory(server: DrillServer, tmp
     assert "Leave it at that" in events[-1]["data"]["final"]
     assert "Add a README" in asked
     assert (tmp_path / "basket" / "basket.py").exists()
+
+
+def test_work_on_a_repository_is_committed_to_a_branch_of_its_own(server: DrillServer, tmp_path: Path) -> None:
+    repository = tmp_path / "shop"
+
+    def git(*args: str) -> str:
+        who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+        return subprocess.run(
+            ["git", "-C", str(repository), *who, *args], capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    repository.mkdir()
+    git("init", "--quiet", "--initial-branch=main")
+    git("commit", "--quiet", "--allow-empty", "-m", "start")
+    (repository / "draft.txt").write_text("not committed\n")
+    code, events, said = run(
+        "run", "go", *at(server, "batch"), "--workspace", str(repository), "--branch", "agent/batch"
+    )
+    assert code == 0
+    assert "stay behind" in said and "work: branch agent/batch" in said
+    assert git("ls-tree", "-r", "--name-only", "agent/batch").splitlines() == [
+        "notes/alpha.txt",
+        "notes/beta.txt",
+        "out/delta.txt",
+        "out/gamma.txt",
+    ]
+    assert git("worktree", "list").count("\n") == 0
+    assert (git("log", "--format=%s", "main"), git("status", "--porcelain")) == ("start", "?? draft.txt")
+    started = next(event for event in events if event["kind"] == "run.started")
+    assert started["data"]["branch"] == "agent/batch"
 
 
 def test_end_of_input_answers_that_nobody_is_there(server: DrillServer, tmp_path: Path) -> None:
@@ -189,6 +226,7 @@ NOWHERE = ("--base-url", "http://127.0.0.1:9/v1", "--model", "m")
             ("run", "go", *NOWHERE, "--workspace", "/no"),
             "workspace_missing",
         ),
+        (("run", "go", *NOWHERE, "--workspace", "/", "--branch", "b"), "bad_branch"),
         (("drill", "nothing"), "unknown_scenario"),
         (("drill", "--guard", "strict"), "guard_missing"),
         (("drill", "--guard", "fence"), "unknown_guard"),
