@@ -48,7 +48,7 @@ def _configure() -> None:
         }
     else:
         TRANSPORT_ALIASES["pilothouse-files"] = "control.broker:Transport"
-        app.conf.broker_url = "pilothouse-files://"
+        app.conf.broker_url = "pilothouse-files://localhost//"
         app.conf.broker_transport_options = {
             "polling_interval": POLL_S,
             "store_processed": True,

@@ -230,8 +230,8 @@ class Host:
             await held.sink.flush()
         match ended.how:
             case "final":
-                if held.place is not None:
-                    await self.database.once(outfit.close, held.claimed.run, held.place)
+                if held.place is not None and held.place.own:
+                    await self.database.once(outfit.close, held.claimed.run)
             case "parked":
                 await self._park(held)
             case "drained":

@@ -14,7 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 from django.db.models import F
-from django.db.models.functions import Greatest
+from django.db.models.functions import Greatest, Now
 
 from agents import kinds
 from agents.spec import Status
@@ -101,7 +101,7 @@ def requeue(run_id: str, epoch: int, why: str, *, count_attempt: bool = True) ->
 
     `count_attempt=False` gives the attempt back: a worker that shuts down is not the run's fault.
     """
-    changes: dict[str, Any] = {"worker": None, "lease_until": None, "published_at": None}
+    changes: dict[str, Any] = {"worker": None, "lease_until": None, "published_at": Now()}
     if not count_attempt:
         changes["attempts"] = Greatest(F("attempts") - 1, 0)
     body = kinds.RunRequeued(epoch=epoch + 1, why=why)

@@ -22,11 +22,11 @@ PAGE = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where the tools work. `own` is what must be put away in the end; an attached child is a guest and has none."""
+    """Where the tools work. What is its `own` a run puts away in the end; an attached child is its parent's guest."""
 
     path: str
     note: str | None = None
-    own: workspace.Prepared | None = None
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,18 +75,22 @@ def _place(run: Run, spec: RunSpec) -> Place:
             raise ConfigError("workspace_missing", f"The parent's workspace {spec.workspace.path} is gone.")
         return Place(path=spec.workspace.path)
     prepared = workspace.prepare(spec.workspace, spec.id)
-    return Place(path=prepared.path, note=prepared.note, own=prepared)
+    return Place(path=prepared.path, note=prepared.note, own=True)
 
 
 def registry(spec: RunSpec) -> Registry:
     return Registry(default_tools()).only(spec.tools)
 
 
-def close(run: Run, place: Place) -> None:
+def close(run: Run) -> None:
     """Blocking. Put the workspace of an ended run away; what cannot be put away stays where it is, and is told."""
-    if place.own is None:
+    spec = specs.of(run)
+    if spec.workspace is None:
         return
     try:
-        workspace.close(place.own)
+        closed = workspace.close(spec.workspace, run.pk)
     except Exception:
-        logger.exception("run %s: its workspace %s stays as it is", run.pk, place.path)
+        logger.exception("run %s: its workspace %s stays as it is", run.pk, spec.workspace.path)
+    else:
+        if closed.note:
+            logger.warning("run %s: %s", run.pk, closed.note)

@@ -108,7 +108,9 @@ def publish_unclaimed() -> None:
     old = Q(told__lt=now - timedelta(seconds=PUBLISH_OLD_S))
     free = Q(parent=None) | Q(detached=True)
     waiting = Run.objects.alias(told=told).filter(fresh | old, free, status=Status.QUEUED.value, lease_until=None)
-    for run_id in waiting.order_by("priority", "created_at").values_list("pk", flat=True)[:200]:
+    found = list(waiting.order_by("priority", "created_at").values_list("pk", flat=True)[:200])
+    Run.objects.filter(pk__in=found).update(published_at=now)
+    for run_id in found:
         publishing.publish_later(run_id)
 
 

@@ -2,11 +2,16 @@
 
 import logging
 import queue
+import re
 import threading
+
+from django.conf import settings
 
 from control.celery import RUNS, app
 
 logger = logging.getLogger(__name__)
+
+_ODD = re.compile(r"[^A-Za-z0-9.-]")
 
 
 @app.task(name="control.runs.tasks.drive", ignore_result=True)  # type: ignore[untyped-decorator]
@@ -78,8 +83,8 @@ _publisher = _Publisher()
 
 
 def queue_of(host: str) -> str:
-    """The queue of one machine's workers, for runs whose workspace is there."""
-    return f"{RUNS}@{host}"
+    """The queue of one machine's workers, for runs whose workspace is there; without Redis there is one machine."""
+    return f"{RUNS}-{_ODD.sub('_', host)}" if settings.REDIS_URL else RUNS
 
 
 def publish(run_id: str, host: str | None = None) -> None:

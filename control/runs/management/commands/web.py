@@ -31,6 +31,7 @@ class Command(BaseCommand):
         logging.basicConfig(level=logging.WARNING, format="%(asctime)s web %(levelname)s %(name)s: %(message)s")
         if (problem := ports.taken(host, port)) is not None:
             raise CommandError(problem)
+        settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
         from control.asgi import application
 
         server = Server(

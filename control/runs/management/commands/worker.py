@@ -43,7 +43,7 @@ class Command(BaseCommand):
 
     async def _serve(self, worker: str, capacity: int) -> None:
         host = Host(worker, bus(), capacity)
-        consumer = Consumer([RUNS, tasks.queue_of(this_host())], f"worker-{worker[-12:]}@{this_host()}")
+        consumer = Consumer(sorted({RUNS, tasks.queue_of(this_host())}), f"worker-{worker[-12:]}@{this_host()}")
         stopping: list[asyncio.Task[None]] = []
 
         def stop() -> None:
