@@ -72,7 +72,7 @@ _HOSTS: dict[str, dict[str, Price]] = {
 
 # The scripted models that the drill server plays; wherever it runs, they cost this much.
 _DRILL = _price("0.50", "1.50")
-DRILL_MODELS = frozenset({"tour", "slow", "runaway", "batch", "family"})
+DRILL_MODELS = frozenset({"tour", "slow", "runaway", "batch", "family", "family-child", "chat", "bench"})
 
 _DATED = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-latest)$")
 

@@ -7,7 +7,7 @@ import orjson
 from agents.messages import Usage
 from agents.providers import wire
 from agents.providers.assemble import Assembler, Unattributable, is_opaque
-from agents.providers.failures import CUT, FILTERED, PLAIN_KEYS, is_error
+from agents.providers.failures import BROKEN_OFF, CUT, FILTERED, PLAIN_KEYS, is_error
 from agents.providers.opaque import Opaque
 from agents.providers.stream import Broken
 from agents.providers.usage import money, openai_usage
@@ -57,7 +57,7 @@ class CompletionFold:
     def _odd(self, name: str, data: bytes) -> None:
         """Data that is no strict JSON document: the end mark, a sign of life, several documents, or rubbish."""
         stripped = data.strip()
-        if stripped == self.mark:
+        if stripped.upper() == self.mark:
             self.ended = True
             return
         if not stripped or name in _PINGS:
@@ -79,6 +79,9 @@ class CompletionFold:
     def _value(self, chunk: Any, data: bytes) -> None:
         if not isinstance(chunk, dict):
             if chunk is None:
+                return
+            if chunk == "[DONE]":
+                self.ended = True
                 return
             if not isinstance(chunk, list):
                 raise Broken(
@@ -119,8 +122,8 @@ class CompletionFold:
             self._finish(reason.lower(), choice, data)
 
     def _finish(self, reason: str, choice: dict[str, Any], data: bytes) -> None:
-        if reason == "error":
-            raise Broken(None, "the model ended with an error", data)
+        if reason in BROKEN_OFF:
+            raise Broken(BROKEN_OFF[reason], f"the answer broke off (finish reason {reason})", data)
         if reason in FILTERED:
             raise Broken("content_policy", f"the provider's filter ended the answer ({reason})", data)
         if usage := choice.get("usage"):
@@ -219,6 +222,8 @@ def _first_choice(choices: Any) -> dict[str, Any] | None:
         return choices
     if not isinstance(choices, list):
         return None
+    if len(choices) == 1 and isinstance(only := choices[0], dict) and not only.get("index"):
+        return only
     return next((c for c in choices if isinstance(c, dict) and not c.get("index")), None)
 
 

@@ -10,6 +10,13 @@ _ERROR_KEYS = (
     "error", "errors", "error_code", "error_msg", "error_message", "error_type", "errorText", "errorCode", "exception",
 )  # fmt: skip
 _ERROR_TYPES = ("error", "exception", "failed")
+# Finish reasons that end no answer but tell why there is none.
+BROKEN_OFF = {
+    "error": None, "network_error": "server_error", "engine_error": "server_error", "abort": "server_error",
+    "aborted": "server_error", "cancelled": "server_error", "insufficient_system_resource": "overloaded",
+    "model_context_window_exceeded": "context_overflow", "context_length_exceeded": "context_overflow",
+    "malformed_function_call": "malformed_response",
+}  # fmt: skip
 FILTERED = frozenset(
     {"content_filter", "content_filtered", "refusal", "safety", "prohibited_content", "blocklist", "recitation",
      "sensitive", "spii", "guardrail_intervened", "blocked"}
