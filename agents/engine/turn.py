@@ -1,6 +1,7 @@
 """One turn: ask the model, run what it asked for, put the operator's notes behind the results."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Mapping
 
 from agents import kinds
 from agents.engine.control import RunControl
@@ -27,6 +28,7 @@ class Turn:
         self._model_call = model_call
         self._batch = batch
         self._clock = clock
+        self._closed: Awaitable[int] = _at_once()
 
     async def take(self, turn: int) -> Completed | Tripped | None:
         """Take turn number `turn` (counting from 1). None: the loop goes on. Raises RunFailed."""
@@ -37,6 +39,8 @@ class Turn:
         if not (self._transcript.turn == turn and self._transcript.turn_open):
             self._journal.write(kinds.TurnStarted(), turn=turn)
         answered = await self._model_call.ask(turn)
+        # The log may lag behind by one model call, no more: a run that cannot write must not run on.
+        await self._closed
         if not answered.message.tool_calls:
             return await self.conclude(turn, answered.message.text)
         return await self.run_tools(turn, answered.raw_args, answered)
@@ -58,21 +62,21 @@ class Turn:
                 "raise its output limit or ask for smaller steps",
             )
         await self._control.hold("after_batch", turn)
-        await self._close(turn)
+        self._close(turn)
         return None
 
-    async def _close(self, turn: int) -> None:
+    def _close(self, turn: int) -> None:
         """Put waiting notes behind the last result (not behind the last turn's: no call follows) and end the turn."""
         after_call = next(reversed(self._transcript.batch), None)
         if turn < self._control.limits.turns():
             self._inject(turn, after_call)
-        await self._journal.write(kinds.TurnCompleted(), turn=turn)
+        self._closed = self._journal.write(kinds.TurnCompleted(), turn=turn)
 
     async def conclude(self, turn: int, text: str) -> Completed | None:
         """An answer without tool calls ends the run, unless a note waits that a further turn can take in."""
         await self._control.drain_inbox()
         if turn < self._control.limits.turns() and self._inject(turn, None):
-            await self._journal.write(kinds.TurnCompleted(), turn=turn)
+            self._closed = self._journal.write(kinds.TurnCompleted(), turn=turn)
             return None
         self._journal.write(kinds.TurnCompleted(), turn=turn)
         for note in self._control.take_notes():
@@ -104,3 +108,10 @@ class Turn:
         return fuses.Used(
             turns=used.turns, steps=used.steps - asked, tokens=used.tokens, cost=used.cost, seconds=used.seconds
         )
+
+
+def _at_once() -> Awaitable[int]:
+    """Nothing to wait for."""
+    done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    done.set_result(0)
+    return done

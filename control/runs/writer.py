@@ -23,6 +23,9 @@ logger = logging.getLogger(__name__)
 
 FIRST_WAIT_S = 0.05
 LONGEST_WAIT_S = 1.0
+# A pass of an idle loop takes microseconds, a commit hundreds of them. Four passes take a run from the end of a tool
+# over the end of its turn to the next request.
+HOPS = 4
 
 
 class Ticket:
@@ -79,6 +82,7 @@ class Writer:
         self._pens: list[Pen] = []
         self._wake = threading.Event()
         self._closing = False
+        self._scheduled = False  # on the loop's thread only
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
 
     def start(self) -> None:
@@ -101,9 +105,18 @@ class Writer:
             if not pen.waiting:
                 self._pens.append(pen)
             pen.waiting.append((drafts, ticket))
-        if not self._wake.is_set():
-            self._wake.set()
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._hop, HOPS)
         return ticket
+
+    def _hop(self, left: int) -> None:
+        """Wake the thread after a few passes of the loop: what one step of a run writes then goes in one commit."""
+        if left:
+            self._loop.call_soon(self._hop, left - 1)
+        else:
+            self._scheduled = False
+            self._wake.set()
 
     # --- the thread -------------------------------------------------------------------------------------------
 
