@@ -92,8 +92,9 @@ class Kill:
     def carry_out(self) -> None:
         """Stop them, each in a transaction of its own: the first one stops while the last one is being asked, and no
         run's log waits for another run. Looks afresh, after the block is in force, so no late start slips through.
-        What is stopping already is signalled again."""
-        runs = list(_active(self.chosen).order_by("pk"))
+        What is stopping already is signalled again, after the others."""
+        fresh = list(_eligible(self.chosen).order_by("pk"))
+        runs = fresh + list(_active(self.chosen).filter(_UNDER_WAY).order_by("pk"))
         known = {run.pk for run in runs}
         for run in runs:
             # Below another matching run: that one's command reaches it.

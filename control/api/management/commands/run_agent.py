@@ -43,7 +43,7 @@ class Command(Console):
         parser.add_argument("--workspace", metavar="DIR")
         parser.add_argument("--branch")
         parser.add_argument("--dry-run", action="store_true", help="tools with effects only say what they would do")
-        parser.add_argument("--policy", metavar="NAME|FILE", help="a policy's name, or a TOML file that becomes one")
+        parser.add_argument("--policy", metavar="NAME|FILE", help="a policy's name, or a TOML file for this run")
         parser.add_argument("--label", action="append", default=[], metavar="KEY=VALUE", help="may be given repeatedly")
         parser.add_argument("--project")
         parser.add_argument("--watch", action="store_true")
@@ -61,7 +61,7 @@ class Command(Console):
         if not options["watch"]:
             self.stdout.write(run.pk)
             return
-        self.stderr.write(run.pk)
+        self.stderr.write(run.pk, style_func=str)
         self._watch(run.pk)
 
     def _start(self, given: dict[str, Any]) -> Run:
