@@ -69,10 +69,12 @@ def write(batches: Sequence[Batch]) -> list[Appended]:
         store.run(run, fold.row, whole=fold.reshaped, final=ended)
     folds.write_rows(store, written)
     for run, fold in written.items():
-        receipts.record(run, fold.receipts)
+        touched = receipts.record(run, fold.receipts)
         if fold.final and heads[run][2] not in _FINAL:
             receipts.settle_at_end(run, fold.row.status, fold.row.finished_at or now)
             folds.release(run)
+        if touched:
+            receipts.review_all(touched)
         fold.written()
         folds.keep(run, fold)
     return done

@@ -49,9 +49,10 @@ def _replay(run_id: str) -> Fold:
 def _receipts(run_id: str, fold: Fold) -> None:
     named = {step.command for step in fold.receipts}
     Receipt.objects.filter(run_id=run_id, command_id__in=named).delete()
-    receipts.record(run_id, fold.receipts)
+    touched = receipts.record(run_id, fold.receipts)
     if fold.row.finished_at is not None:
         _settle(run_id, named, fold)
+    receipts.review_all(touched)
 
 
 def _settle(run_id: str, named: Collection[str], fold: Fold) -> None:

@@ -22,16 +22,25 @@ def is_bulk(command: str) -> bool:
     return Command.objects.filter(pk=command).exclude(bulk=None).exists()
 
 
-def record(run: str, steps: Sequence[ReceiptStep]) -> None:
-    """Write these steps of one run, in order; a receipt never goes back. Commands that are settled by it are closed."""
+def record(run: str, steps: Sequence[ReceiptStep]) -> list[str]:
+    """Write these steps of one run, in order; a receipt never goes back. The commands to review afterwards."""
+    touched: dict[str, None] = {}
     for step in steps:
+        touched[step.command] = None
         if step.state == "withdraw":
-            _withdraw(run, step)
+            touched[_withdraw(run, step)] = None
         else:
             advance(step.command, run, step.state, step.ts, code=step.code, turn=step.turn)
-        command = _locked(step.command)
-        if command is not None:
-            review(command)
+    return list(touched)
+
+
+def review_all(commands: Sequence[str]) -> None:
+    """Set the state of these commands from all their receipts.
+
+    Two runs of one tree may settle the same command at once: the lock lets the second see what the first one wrote.
+    """
+    for command in Command.objects.select_for_update(no_key=True).filter(pk__in=commands).order_by("id"):
+        review(command)
 
 
 def advance(
@@ -55,24 +64,19 @@ def advance(
     receipt.save(force_insert=fresh)
 
 
-def _withdraw(run: str, step: ReceiptStep) -> None:
-    """The run took in a withdrawal: the note goes, unless the model has read it."""
+def _withdraw(run: str, step: ReceiptStep) -> str:
+    """The run took in a withdrawal: the note goes, unless the model has read it. The note's id."""
     args = Command.objects.filter(pk=step.command).values_list("args", flat=True).first() or {}
     note = str(args.get("command", ""))
     advance(step.command, run, "delivered", step.ts)
-    if Receipt.objects.filter(command_id=note, run_id=run, state__in=_SETTLED).exists():
+    if not Command.objects.filter(pk=note, run_id=run).exists():
+        advance(step.command, run, "refused", step.ts, code="unknown_command")
+    elif Receipt.objects.filter(command_id=note, run_id=run, state__in=_SETTLED).exists():
         advance(step.command, run, "refused", step.ts, code="too_late")
-        return
-    advance(note, run, "withdrawn", step.ts, code="withdrawn")
-    advance(step.command, run, "done", step.ts)
-    withdrawn = _locked(note)
-    if withdrawn is not None:
-        review(withdrawn)
-
-
-def _locked(command: str) -> Command | None:
-    """Two runs of one tree may settle the same command at once; the second must see what the first one wrote."""
-    return Command.objects.select_for_update(no_key=True).filter(pk=command).first()
+    else:
+        advance(note, run, "withdrawn", step.ts, code="withdrawn")
+        advance(step.command, run, "done", step.ts)
+    return note
 
 
 def reached(command: Command, *, active: bool = False) -> list[Run]:

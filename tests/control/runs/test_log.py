@@ -139,7 +139,7 @@ def test_an_append_by_another_process_is_seen_before_the_next_one() -> None:
     )
     # As if this process had slept meanwhile: its kept fold is older than the row.
     folds._kept.clear()
-    folds._kept.update({k: v for k, v in kept.items()})
+    folds._kept.update(kept)
     folds._kept[run.pk].row.last_seq = 2
     folds._kept[run.pk].row.rung = None
     done = write(run, kinds.TurnStarted(), turn=3)
