@@ -14,6 +14,8 @@ def patched(content: bytes, change: FileChange) -> bytes:
     if closed:
         raw.pop()
     cr = "\r" if text.count("\r\n") * 2 > text.count("\n") else ""
+    if not closed:
+        raw[-1] += cr  # like the others while it may become one of them
     start, shift = 0, 0
     for number, hunk in enumerate(change.hunks, start=1):
         at = _place([line.removesuffix("\r") for line in raw], hunk, start, shift, number, change)
@@ -24,7 +26,10 @@ def patched(content: bytes, change: FileChange) -> bytes:
             closed = not hunk.no_newline
     if not raw:
         return b""
-    return ("\n".join(raw) + ("\n" if closed or not content else "")).encode("utf-8", "surrogateescape")
+    closed = closed or not content
+    if not closed:
+        raw[-1] = raw[-1].removesuffix(cr)
+    return ("\n".join(raw) + ("\n" if closed else "")).encode("utf-8", "surrogateescape")
 
 
 def _new_lines(there: Sequence[str], hunk: Hunk, cr: str) -> list[str]:

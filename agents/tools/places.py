@@ -38,6 +38,20 @@ def workspace_root(workspace: str) -> str:
     return os.path.realpath(workspace)
 
 
+def folds_case(workspace: str) -> bool:
+    """Whether the file system here takes `A` and `a` for the same name, as far as the workspace's own name can tell."""
+    root = workspace_root(workspace)
+    while root != "/":
+        head, name = os.path.split(root)
+        if name.swapcase() != name:
+            try:
+                return os.path.samefile(root, os.path.join(head, name.swapcase()))
+            except OSError:
+                return False
+        root = head
+    return False
+
+
 def find(workspace: str, given: str | None) -> Place:
     """Where `given` leads; by default to the workspace itself. Raises ToolError (`outside`) if elsewhere."""
     root = workspace_root(workspace)

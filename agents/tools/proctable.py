@@ -67,10 +67,11 @@ def send(proc: Proc, number: int) -> None:
 
 def lineage() -> set[int]:
     """This process and its ancestors: never to be ended by itself."""
-    procs, pid, found = look(), os.getpid(), set[int]()
+    pid, found = os.getpid(), set[int]()
     while pid > 0 and pid not in found:
         found.add(pid)
-        pid = procs[pid].parent if pid in procs else 0
+        proc = _from_proc(pid) if _HAS_PROC else look().get(pid)
+        pid = proc.parent if proc is not None else 0
     return found
 
 
