@@ -1,6 +1,7 @@
 """The floor: a bare `while True` over httpx that streams, collects tool calls and answers them. BASE_URL TURNS RUNS."""
 
 import asyncio
+import itertools
 import json
 import os
 import resource
@@ -57,7 +58,7 @@ async def main(base: str, turns: int, runs: int) -> None:
         began, cpu = time.monotonic(), time.process_time()
         taken = sum(await asyncio.gather(*(one(client, base, turns, marks) for _ in range(runs))))
         wall, used = time.monotonic() - began, time.process_time() - cpu
-    per_turn = [1000 * (b - a) for a, b in zip(marks, marks[1:], strict=False)]
+    per_turn = [1000 * (b - a) for a, b in itertools.pairwise(marks)]
     print(json.dumps({
         "turns": taken, "cpu_ms_per_turn": 1000 * used / taken, "turns_per_s": taken / wall, "per_turn_ms": per_turn,
         "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,

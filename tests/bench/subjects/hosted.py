@@ -1,6 +1,7 @@
 """Our worker as it runs: leases, log in the database, hints on the bus. BASE_URL TURNS RUNS; CPU is this process's."""
 
 import asyncio
+import itertools
 import json
 import os
 import resource
@@ -49,10 +50,10 @@ def memory_mb() -> float:
 
 
 async def main(base: str, turns: int, runs: int) -> None:
+    from agents.events import Draft
     from agents.ids import new_id
     from control.runs import roster
     from control.runs.bus import bus
-    from agents.events import Draft
     from control.runs.bus_unix import UnixBusServer
     from control.runs.held import Sink
     from control.runs.host import Host
@@ -109,7 +110,7 @@ async def main(base: str, turns: int, runs: int) -> None:
     taken = await asyncio.to_thread(lambda: Event.objects.filter(run_id__in=ids, kind="turn.completed").count())
     await host.drain()
     await serving
-    per_turn = [1000 * (b - a) for a, b in zip(marks, marks[1:], strict=False)]
+    per_turn = [1000 * (b - a) for a, b in itertools.pairwise(marks)]
     print(json.dumps({
         "turns": taken, "cpu_ms_per_turn": 1000 * used / taken, "turns_per_s": taken / wall, "per_turn_ms": per_turn,
         "idle_mb": idle, "peak_mb": peak,
