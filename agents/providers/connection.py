@@ -200,8 +200,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        # With no room to wait in, `pause_writing` says exactly whether something is unsent.
-        transport.set_write_buffer_limits(high=0)
+        # With no room to wait in, `pause_writing` says whether something is unsent. (TLS takes 0 for always full.)
+        transport.set_write_buffer_limits(high=1, low=0)
         self._poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
         self._owner.made(self)
 

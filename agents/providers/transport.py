@@ -16,7 +16,7 @@ from agents.providers.connection import Answer, Connection, Origin
 
 _PORTS = {"http": 80, "https": 443}
 _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-# A line end inside of a header would let a value write headers, and requests, of its own.
+# A line end inside of a header would let a value write headers, and requests, of its own: lines are counted as well.
 _HEAD = re.compile(rb"%b [!-~]+ HTTP/1\.1\r\n(?:%b: [^\r\n\0]*\r\n)*\r\n" % (_TOKEN, _TOKEN))
 _HEADER = re.compile(rb"%b: [^\r\n\0]*\r\n" % _TOKEN)
 
@@ -107,24 +107,28 @@ class StreamTransport(httpx.AsyncBaseTransport):
 
     async def _connect(self, origin: Origin, connect_s: float | None) -> Connection:
         scheme, host, port = origin
-        if scheme == "https" and self._tls is None:
-            self._tls = httpx.create_ssl_context()
-        if self._tls is not None:
-            self._tls.set_alpn_protocols(["http/1.1"])
+        # A name may lead to several addresses, of which one swallows everything: try the next one soon.
+        literal = ":" in host or host.replace(".", "").isdigit()
         try:
             async with asyncio.timeout(connect_s):
                 _, connection = await asyncio.get_running_loop().create_connection(
                     lambda: Connection(self, origin),
                     host,
                     port,
-                    ssl=self._tls if scheme == "https" else None,
-                    happy_eyeballs_delay=0.25 if host[-1:].isalpha() else None,
+                    ssl=self._context() if scheme == "https" else None,
+                    happy_eyeballs_delay=None if literal else 0.25,
                 )
         except TimeoutError as error:
             raise httpx.ConnectTimeout(str(error) or f"no connection within {connect_s} s") from error
         except (OSError, ValueError) as error:
             raise httpx.ConnectError(str(error) or type(error).__name__) from error
         return connection
+
+    def _context(self) -> SSLContext:
+        if self._tls is None:
+            self._tls = httpx.create_ssl_context()
+        self._tls.set_alpn_protocols(["http/1.1"])
+        return self._tls
 
     async def _turn(self, pool_s: float | None) -> None:
         """Wait in line for the end of another exchange, whose place passes over to this one."""
@@ -220,7 +224,7 @@ async def encoded(request: httpx.Request) -> bytes:
     lines = [name + b": " + value + b"\r\n" for name, value in request.headers.raw]
     target = request.url.raw_path
     head = b"%b %b HTTP/1.1\r\n%b\r\n" % (request.method.encode("ascii"), target, b"".join(lines))
-    if not _HEAD.fullmatch(head):
+    if head.count(b"\n") != len(lines) + 2 or not _HEAD.fullmatch(head):
         bad = next((line.partition(b":")[0] for line in lines if not _HEADER.fullmatch(line)), target)
         raise httpx.LocalProtocolError(f"illegal header or target {bad[:100]!r}")
     try:
