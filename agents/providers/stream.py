@@ -140,14 +140,14 @@ class Reader:
         if body.startswith(b"<"):
             raise Broken("malformed_response", "the answer is an HTML page, not JSON; check the base URL", self.sample)
         try:
-            documents = [wire.loads(body)]
+            documents = [(wire.loads(body), body)]
         except wire.NotJSON:
             try:
-                documents = [wire.loads(line) for line in body.splitlines() if line.strip()]
+                documents = [(wire.loads(line), line) for line in body.split(b"\n") if line.strip()]
             except wire.NotJSON as error:
                 raise Broken("malformed_response", f"the answer is no JSON ({error})", self.sample) from None
-        for value in documents:
-            self._fold.document(value, body)
+        for value, text in documents:
+            self._fold.document(value, text)
         self._progressed()
 
     def _progressed(self) -> None:
