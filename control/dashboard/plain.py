@@ -33,5 +33,7 @@ def preview(text: str, limit: int = 2_000, lines: int = 24) -> tuple[str, bool]:
 
 def first_line(text: str, limit: int = 140) -> str:
     """One line that tells what a text is about."""
-    line = text.strip().split("\n", 1)[0].strip()
+    lines = text.strip().split("\n", 12)[:12]
+    # A rule of dashes or stars says nothing.
+    line = next((line for line in lines if any(map(str.isalnum, line))), lines[0]).strip()
     return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -46,7 +46,7 @@ def patch(document: Document, change: Change) -> dict[str, Any]:
 
 def part(name: str, context: dict[str, Any]) -> SafeString:
     """A part outside the document (`runs/side/_fuses.html`), by the same templates for page and frame."""
-    return _template(name).render(Context(context)).strip()  # type: ignore[return-value]
+    return mark_safe(_template(name).render(Context(context)).strip())
 
 
 def turns_html(document: Document, *, last: int, before: int | None = None) -> tuple[SafeString, int | None]:

@@ -2,6 +2,7 @@
 import { startClock } from "./clock.js";
 import { startTimes } from "./times.js";
 import { startMenus } from "./menus.js";
+import { startMessages } from "./messages.js";
 import { startVerbs } from "./verbs.js";
 import { startKeys } from "./keys.js";
 import { startRun } from "./run.js";
@@ -11,6 +12,7 @@ document.documentElement.dataset.scripted = "";
 startClock();
 startTimes();
 startMenus();
+startMessages();
 startVerbs();
 startKeys();
 startRun();

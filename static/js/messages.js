@@ -1,4 +1,8 @@
 // Short notices that the server's own messages also use.
+export function startMessages() {
+  for (const line of document.querySelectorAll("#messages .message:not(.error)")) setTimeout(() => line.remove(), 4000);
+}
+
 export function say(text, bad = false) {
   const box = document.getElementById("messages");
   if (!box || !text) return;

@@ -6,6 +6,9 @@ import { mirror } from "./menus.js";
 
 const MOST_TURNS = 90;
 const KEEP_TURNS = 60;
+const PHONE_TURNS = 3;
+// The bar of verbs at the bottom of a phone's screen.
+const THUMB = 84;
 
 export function startRun() {
   const root = document.getElementById("run");
@@ -59,7 +62,7 @@ export function startRun() {
     },
   });
 
-  earlier(id);
+  earlier(id, scroll);
   whole();
   status(root);
   scroll.start();
@@ -101,9 +104,13 @@ function status(root) {
 
 // Long runs stay light: cards far above the reader go, and the link to them comes.
 function trim(scroll) {
+  if (scroll.atEnd && document.querySelectorAll("#turns > .turn").length > MOST_TURNS) keepLast(KEEP_TURNS);
+}
+
+function keepLast(many) {
   const cards = document.querySelectorAll("#turns > .turn");
-  if (cards.length <= MOST_TURNS || !scroll.atEnd) return;
-  const first = cards[cards.length - KEEP_TURNS];
+  if (cards.length <= many) return;
+  const first = cards[cards.length - many];
   const turns = first.parentElement;
   while (turns.firstElementChild !== first) turns.firstElementChild.remove();
   point(Number(first.dataset.turn));
@@ -117,7 +124,7 @@ function point(before) {
   link.href = `?before=${before || ""}`;
 }
 
-function earlier(id) {
+function earlier(id, scroll) {
   document.getElementById("earlier").addEventListener("click", async (event) => {
     const link = event.target.closest("a");
     if (!link) return;
@@ -131,7 +138,7 @@ function earlier(id) {
     const wrapped = parse(`<div>${html}</div>`);
     for (const node of [...wrapped.children]) if (!document.getElementById(node.id)) turns.insertBefore(node, anchor);
     point(more);
-    if (anchor) scrollBy(0, anchor.getBoundingClientRect().top - at);
+    if (anchor) scroll.page.scrollTop += anchor.getBoundingClientRect().top - at;
   });
 }
 
@@ -153,24 +160,41 @@ function whole() {
 class Follow {
   constructor(root) {
     this.atEnd = true;
+    this.middle = root.querySelector(".middle");
+    this.turns = root.querySelector("#turns");
     this.button = root.querySelector("[data-to-bottom]");
     this.button.addEventListener("click", () => this.toEnd());
   }
 
+  // The middle column scrolls by itself where there is room for columns; else the page does.
   get page() {
-    return document.scrollingElement;
+    const own = getComputedStyle(this.middle).overflowY;
+    return own === "auto" ? this.middle : document.scrollingElement;
+  }
+
+  // How far the newest line lies below what can be seen.
+  below() {
+    if (this.page === this.middle) return this.page.scrollHeight - this.page.clientHeight - this.page.scrollTop;
+    return this.turns.getBoundingClientRect().bottom - innerHeight + THUMB;
   }
 
   end() {
-    return this.page.scrollHeight - this.page.clientHeight - this.page.scrollTop < 60;
+    return this.below() < 60;
   }
 
   start() {
-    if (!location.hash && !new URLSearchParams(location.search).has("before")) this.toEnd();
-    addEventListener("scroll", () => {
+    if (!location.hash && !new URLSearchParams(location.search).has("before")) {
+      // On a phone the newest turns stand right under the numbers; the others are a tap away.
+      if (this.page !== this.middle) keepLast(PHONE_TURNS);
+      else this.toEnd();
+    }
+    this.atEnd = this.end();
+    const moved = () => {
       this.atEnd = this.end();
       if (this.atEnd) this.button.hidden = true;
-    }, { passive: true });
+    };
+    addEventListener("scroll", moved, { passive: true });
+    this.middle.addEventListener("scroll", moved, { passive: true });
   }
 
   hold() {
@@ -179,17 +203,18 @@ class Follow {
   }
 
   settle() {
-    if (this.atEnd) this.page.scrollTop = this.page.scrollHeight;
+    if (this.atEnd) this.follow();
     else if (this.page.scrollHeight > this.height + 20) this.button.hidden = false;
   }
 
   follow() {
-    if (this.atEnd) this.page.scrollTop = this.page.scrollHeight;
+    const below = this.atEnd ? this.below() : 0;
+    if (below > 0) this.page.scrollTop += below;
   }
 
   toEnd() {
-    this.page.scrollTop = this.page.scrollHeight;
     this.atEnd = true;
+    this.follow();
     this.button.hidden = true;
   }
 }

@@ -133,7 +133,7 @@ def batch_planned(fold: RunFold, event: Event) -> None:
         words=lanes(body.groups),
         count=sum(map(len, body.groups)),
     )
-    fold.batches[number] = [call for group in body.groups for call in group]
+    fold.batches[number] = body.groups
     for slot, group in zip(groups, body.groups, strict=True):
         for call in group:
             asked = fold.asked.get(call, {})
@@ -180,8 +180,9 @@ def _spend(fold: RunFold, event: Event, cost: str | None, source: str | None) ->
 
 
 def _bars(fold: RunFold, event: Event) -> None:
-    """Where each finished call of the batch lies in the time that the batch has taken so far."""
-    calls = [fold.document.nodes[f"call-{call}"] for call in fold.batches.get(event.turn or 0, ())]
+    """Where each finished call lies in the time that its group of neighbours has taken so far."""
+    groups = fold.batches.get(event.turn or 0, [])
+    calls = [fold.document.nodes[f"call-{call}"] for group in groups if event.call in group for call in group]
     done = [node for node in calls if "since" in node.context and "ended" in node.context]
     if not done:
         return
@@ -205,8 +206,8 @@ def close_open(fold: RunFold, event: Event) -> None:
     for call in list(fold.open):
         fold.document.change(f"call-{call}", event.seq, state="closed")
     fold.open.clear()
-    for calls in fold.batches.values():
-        for call in calls:
+    for groups in fold.batches.values():
+        for call in (call for group in groups for call in group):
             node = fold.document.nodes.get(f"call-{call}")
             if node is not None and node.context["state"] == "planned":
                 fold.document.change(node.id, event.seq, state="not_started")

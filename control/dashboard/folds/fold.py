@@ -36,7 +36,7 @@ class RunFold:
         self.turn = 0
         self.turns: dict[int, Turn] = {}
         self.open: dict[str, None] = {}
-        self.batches: dict[int, list[str]] = {}
+        self.batches: dict[int, list[list[str]]] = {}
         self.asked: dict[str, dict[str, Any]] = {}
         # Which element tells of an event that is told in a call's row: evidence links lead there.
         self.rows: dict[int, str] = {}

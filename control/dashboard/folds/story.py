@@ -13,9 +13,14 @@ def beginning(fold: RunFold, event: Event) -> None:
 
 
 @on("run.waiting", "run.continued", "context.compressed", "credential.rotated", "model.fell_back")
-@on("steer.refused", "hint.injected", "fuse.raised", "child.started", "child.finished")
+@on("steer.refused", "hint.injected", "fuse.raised")
 def happening(fold: RunFold, event: Event) -> None:
     fold.fact(event)
+
+
+@on("child.started", "child.finished")
+def child(fold: RunFold, event: Event) -> None:
+    fold.fact(event, fold.after(event))
 
 
 @on("command.received")

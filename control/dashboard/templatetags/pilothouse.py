@@ -44,6 +44,12 @@ def count(value: Any) -> str:
 
 
 @register.filter
+def prompt_tokens(usage: Any) -> int:
+    """All tokens of a request, cached or not."""
+    return sum(int(usage.get(name) or 0) for name in ("input", "cache_read", "cache_write"))
+
+
+@register.filter
 def short(value: Any) -> str:
     """`71.2 k`, `1.40 M`: three figures are enough to act on."""
     if value is None:
@@ -69,7 +75,9 @@ def money(value: Any) -> str:
         return "unknown"
     if amount == 0 or amount >= 1:
         return f"${amount:,.2f}"
-    return f"${amount:.3f}" if amount >= Decimal("0.001") else f"${amount:.6f}"
+    if amount < Decimal("0.0001"):
+        return "<$0.0001"
+    return f"${amount:.3f}" if amount >= Decimal("0.1") else f"${amount:.4f}"
 
 
 @register.filter
@@ -95,8 +103,11 @@ def duration(value: Any) -> str:
 
 @register.filter
 def stop_seconds(value: Any) -> str:
-    """Seconds of a stop, with two figures behind the point."""
-    return "" if value is None else f"{float(value):.2f} s"
+    """Seconds of a stop, with two figures behind the point; milliseconds where these would say nothing."""
+    if value is None:
+        return ""
+    seconds = float(value)
+    return f"{seconds * 1000:.0f} ms" if seconds < 0.095 else f"{seconds:.2f} s"
 
 
 def _moment(value: Any) -> datetime | None:
