@@ -17,8 +17,8 @@ RUN_MARK, CALL_MARK, WORKER_MARK = "PILOTHOUSE_RUN", "PILOTHOUSE_CALL", "PILOTHO
 GRACE_S = 1.0
 # After KILL only processes stuck in the kernel remain; they are reported, not waited for.
 _AFTER_KILL_S = 1.0
-_LOOK_EVERY_S = 0.02
-_NOTHING = StopReport()
+# Most processes end a few milliseconds after their TERM.
+_FIRST_LOOK_S, _LOOK_EVERY_S = 0.004, 0.03
 
 # Of what a worker has in its environment only this much is for its tools; keys and passwords are not.
 _KEPT = (
@@ -52,63 +52,56 @@ def clean_environment(marks: Mapping[str, str]) -> dict[str, str]:
 def end_marked(name: str, value: str, grace_s: float = GRACE_S) -> StopReport:
     """End every process whose environment holds exactly `name=value`, and no other; never itself or an ancestor.
 
-    Blocking, for at most the grace and two seconds.
+    Blocking, for at most the grace and a second.
     """
-    spared = proctable.lineage()
-
-    def find() -> dict[int, Proc]:
-        procs = proctable.look()
-        return {pid: procs[pid] for pid in proctable.marked(procs.values(), name, value) - spared}
-
-    return _end(find, grace_s)
+    return _end(lambda procs, _: proctable.marked(procs.values(), name, value), grace_s)
 
 
 def end_session(leader: int, mark: str | None, grace_s: float = GRACE_S) -> StopReport:
     """End a command: its group, its session, everything that descends from these, and what carries the call's mark.
 
-    `leader` must not have been reaped yet, or its number might be another's. Blocking, as `end_marked`.
+    `leader` must not have been reaped yet, or its number might be another's; nor signalled, or those of its children
+    that shed group, session and mark can no longer be told from strangers. Blocking, as `end_marked`.
     """
-    spared = proctable.lineage()
 
-    def find() -> dict[int, Proc]:
-        procs = proctable.look()
+    def find(procs: Mapping[int, Proc], known: set[int]) -> set[int]:
         own = {pid for pid, proc in procs.items() if leader in (pid, proc.group, proc.session)}
         if mark:
             own |= proctable.marked(procs.values(), CALL_MARK, mark)
-        return {pid: procs[pid] for pid in proctable.descendants(procs, own) - spared}
+        return proctable.descendants(procs, own | known)
 
     return _end(find, grace_s)
 
 
-def signal_group(leader: int, number: int) -> None:
-    """At once and without a look: what can be said before the thorough part begins."""
-    try:
-        os.killpg(leader, number)
-    except (ProcessLookupError, PermissionError):
-        pass
+def _end(find: Callable[[Mapping[int, Proc], set[int]], set[int]], grace_s: float) -> StopReport:
+    """TERM whoever is found, also those born meanwhile; KILL who is there after the grace; count both.
 
-
-def _end(find: Callable[[], dict[int, Proc]], grace_s: float) -> StopReport:
-    """TERM whoever is found, also those born meanwhile; KILL who is there after the grace; count both."""
+    Once found, a process stays known though its parents are gone. `find` gets the table and who is known and alive.
+    """
+    spared = proctable.lineage()
+    known: set[Proc] = set()
     told: set[Proc] = set()
-    seen: set[Proc] = set()
     kill_at = time.monotonic() + grace_s
     give_up_at = kill_at + _AFTER_KILL_S
+    pause = _FIRST_LOOK_S
     while True:
         now = time.monotonic()
-        alive = set(find().values())
-        seen |= alive
+        procs = proctable.look()
+        still = {proc.pid for proc in known if procs.get(proc.pid) == proc}
+        alive = {procs[pid] for pid in (find(procs, still) | still) - spared}
+        known |= alive
         if not alive:
-            return StopReport(processes=len(seen)) if seen else _NOTHING
+            return StopReport(processes=len(known))
         if now >= give_up_at:
-            return StopReport(processes=len(seen) - len(alive), left=len(alive))
+            return StopReport(processes=len(known) - len(alive), left=len(alive))
         if now >= kill_at:
             _send(alive, signal.SIGKILL)
         else:
             _send(alive - told, signal.SIGTERM)
             _send(alive - told, signal.SIGCONT)  # one that is stopped would never see the TERM
             told |= alive
-        time.sleep(_LOOK_EVERY_S)
+        time.sleep(pause)
+        pause = min(pause * 2, _LOOK_EVERY_S)
 
 
 def _send(procs: set[Proc], number: int) -> None:

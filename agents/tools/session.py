@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import fcntl
 import os
-import signal
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 
 from agents.ports import StopReport
 from agents.tools.captured import Captured
-from agents.tools.processes import CALL_MARK, GRACE_S, end_session, signal_group
+from agents.tools.processes import CALL_MARK, GRACE_S, end_session
 
 OUTPUT_CAP = 8 * 1024 * 1024
 _CHUNK = 256 * 1024
@@ -65,7 +64,6 @@ async def run_in_session(
             await reader.at_end(_DRAIN_S)
     except asyncio.CancelledError as error:
         cancel = error
-        signal_group(process.pid, signal.SIGTERM)
     try:
         report, later = await _to_the_end(lambda: _finish(process, environment.get(CALL_MARK), grace_s))
         cancel = cancel or later

@@ -4,6 +4,7 @@ import asyncio
 import os
 import time
 
+import psutil
 import pytest
 
 from agents.tools import session
@@ -69,6 +70,47 @@ async def test_a_cancel_ends_the_whole_session_too_and_goes_on(bench: Bench, mar
     assert time.monotonic() - began < 2.5
     assert carriers(mark) == []
     assert context.reports[0].left == 0
+
+
+DAEMON = """python3 -c "
+import os, signal, time
+if os.fork() == 0:
+    os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if os.fork() == 0:
+        time.sleep(600)
+    os._exit(0)
+"; echo begun; sleep 600"""
+
+
+@pytest.mark.case("A2-03")
+@pytest.mark.parametrize(
+    "command",
+    [
+        DAEMON,
+        "echo begun; trap 'setsid sleep 600 &' TERM; while :; do sleep 0.05; done",
+        "echo begun; exec >&- 2>&-; sleep 600",
+        "for n in 1 2 3 4 5 6 7 8 9; do setsid sh -c \"trap '' TERM; sleep 600\" & done; echo begun; sleep 600",
+    ],
+)
+async def test_no_way_out_of_the_group_is_a_way_out_of_the_call(bench: Bench, mark: str, command: str) -> None:
+    context = bench.context(environment={"PILOTHOUSE_WORKER": mark})
+    output = await bench.call("run_command", context, command=command, timeout=0.5)
+    assert output.status == "timeout"
+    assert output.text.startswith("begun\n")
+    assert carriers(mark) == []
+    assert context.reports[0].left == 0
+
+
+async def test_a_child_that_shed_its_mark_is_found_by_its_parents(bench: Bench) -> None:
+    command = "env -i setsid sh -c \"trap '' TERM; echo \\$\\$ > pid; sleep 600\" & sleep 600"
+    task = asyncio.create_task(bench.call("run_command", command=command))
+    await until(lambda: (bench.path / "pid").exists() and (bench.path / "pid").read_text())
+    pid = int((bench.path / "pid").read_text())
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 async def test_pressing_cancel_again_does_not_cut_the_clean_up_short(bench: Bench, mark: str) -> None:
