@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import Count, Max, Q, QuerySet
 
 from agents.spec import FINAL
-from control.runs.models import Call, Command, Event, Receipt, Run, Verdict, WorkspaceLease
+from control.runs.models import Call, Command, Event, IdempotencyKey, Receipt, Run, Verdict, WorkspaceLease
 
 AT_ONCE = 50
 
@@ -43,6 +43,8 @@ def drop(before: datetime) -> dict[str, int]:
             Receipt.objects.filter(Q(run_id__in=runs) | Q(command_id__in=commands)).delete()
             Command.objects.filter(pk__in=commands).delete()
             gone["runs"] += Run.objects.filter(pk__in=runs).delete()[0]
+    # A key that old is not repeated any more.
+    IdempotencyKey.objects.filter(created_at__lt=before).delete()
     return gone
 
 
