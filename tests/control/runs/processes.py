@@ -1,0 +1,167 @@
+"""Real processes of the house for tests: workers, desks and webs on the test's own database, under short leases."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import psutil
+from django.conf import settings
+from django.db import connection
+from kombu import Connection
+
+from control.runs import log, starts, tasks
+from control.runs.models import Run
+
+LEASE_S = 1.5
+
+
+def until(state: Callable[[], Any], within: float = 20.0, what: str = "") -> Any:
+    """Wait for a state and return it; never for a time."""
+    give_up_at = time.monotonic() + within
+    while not (found := state()):
+        if time.monotonic() > give_up_at:
+            raise AssertionError(f"not reached in {within} s: {what or state}")
+        time.sleep(0.01)
+    return found
+
+
+class House:
+    """Processes that share one data directory and the test's database."""
+
+    def __init__(self, root: Path, model_url: str, **environment: str) -> None:
+        self.root = root
+        self.model_url = model_url
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._environment = {
+            **os.environ,
+            "DATA_DIR": str(root),
+            "LEASE_SECONDS": str(LEASE_S),
+            "SECRET_KEY": "test",
+            "DRILL_URL": model_url,
+            "HOST": "127.0.0.1",
+            **environment,
+        }
+        name = str(connection.settings_dict["NAME"])
+        if connection.vendor == "postgresql":
+            where = connection.settings_dict
+            user = f"{where['USER']}:{where['PASSWORD']}" if where["PASSWORD"] else where["USER"]
+            self._environment["DATABASE_URL"] = f"postgres://{user}@{where['HOST']}:{where['PORT'] or 5432}/{name}"
+        else:
+            # The processes open the test's own file: SQLite follows the link, also for its journal.
+            (root / "pilothouse.sqlite3").symlink_to(name)
+
+    # --- processes --------------------------------------------------------------------------------------------
+
+    def start(self, *words: str, ready: str = " ready on ") -> subprocess.Popen[bytes]:
+        """`manage.py` with these words; returns when it says that it is ready."""
+        log_path = self.root / f"{words[0]}-{len(self._processes)}.log"
+        with log_path.open("wb") as out:
+            process = subprocess.Popen(
+                [sys.executable, str(settings.BASE_DIR / "manage.py"), *words],
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._processes.append(process)
+
+        def said() -> bool:
+            if process.poll() is not None:
+                raise AssertionError(f"{words} ended with {process.returncode}: {log_path.read_text()[-3000:]}")
+            return ready in log_path.read_text()
+
+        until(said, 40, f"{words} says {ready!r}")
+        return process
+
+    def worker(self, *words: str) -> subprocess.Popen[bytes]:
+        return self.start("worker", *words)
+
+    def desk(self) -> subprocess.Popen[bytes]:
+        return self.start("desk")
+
+    def output(self) -> str:
+        return "\n".join(f"--- {path.name}\n{path.read_text()[-4000:]}" for path in sorted(self.root.glob("*.log")))
+
+    def close(self) -> None:
+        for process in self._processes:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGCONT)
+                process.send_signal(signal.SIGTERM)
+        for process in self._processes:
+            try:
+                process.wait(8)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(5)
+
+    # --- runs -------------------------------------------------------------------------------------------------
+
+    def begin(self, task: str = "do it", *, agent: str = "default", **more: Any) -> str:
+        """Start a run and put its message where the house's workers look."""
+        request = starts.StartRequest(agent=agent, task=task, model="m", base_url=self.model_url, **more)
+        run = starts.start(request, by="ann")
+        self.publish(run.pk)
+        return run.pk
+
+    def publish(self, run: str) -> None:
+        """The message of one run; in the embedded mode into the house's own folders."""
+        if settings.REDIS_URL:
+            tasks.drive.apply_async((run,), retry=False)
+            return
+        folders = {"data_folder_in": "messages", "data_folder_out": "messages", "processed_folder": "taken"}
+        options = {name: str(self.root / "broker" / folder) for name, folder in folders.items()}
+        for folder in options.values():
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        options["control_folder"] = str(self.root / "broker" / "control")
+        with Connection("pilothouse-files://localhost//", transport_options=options) as broker:
+            tasks.drive.apply_async((run,), retry=False, connection=broker)
+
+
+def row(run: str) -> Run:
+    return Run.objects.get(pk=run)
+
+
+def events(run: str) -> list[dict[str, Any]]:
+    return [orjson.loads(body) for body in log.read_after(run, 0, 10_000)]
+
+
+def kinds(run: str) -> list[str]:
+    return [event["kind"] for event in events(run)]
+
+
+def reach(run: str, *statuses: str, within: float = 20.0) -> Run:
+    """Wait until the run has one of these statuses."""
+    return until(lambda: (r := row(run)).status in statuses and r, within, f"{run} is {statuses}")  # type: ignore[no-any-return]
+
+
+def holder_pid(run: str) -> int:
+    from control.runs.models import Worker
+
+    return Worker.objects.get(pk=row(run).worker).pid
+
+
+def marked(name: str, value: str) -> list[int]:
+    """Processes that carry a mark in their environment."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get(name) == value and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+    return found
+
+
+def answered(request: Any) -> list[str]:
+    """The texts of the tool results in a model request."""
+    return [str(message["content"]) for message in request["messages"] if message["role"] == "tool"]
+
+
+def lines(path: Path) -> Sequence[str]:
+    return path.read_text().splitlines() if path.exists() else []
