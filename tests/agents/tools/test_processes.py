@@ -25,7 +25,7 @@ def until(condition: Callable[[], object], within_s: float = 6.0) -> None:
         time.sleep(0.02)
 
 
-def sleeper(mark: str, command: str = "sleep 600", **extra: str) -> "subprocess.Popen[bytes]":
+def sleeper(mark: str, command: str = "exec sleep 600", **extra: str) -> "subprocess.Popen[bytes]":
     environment = {**clean_environment({}), WORKER_MARK: mark, **extra}
     return subprocess.Popen(["/bin/sh", "-c", command], env=environment, start_new_session=True)
 
