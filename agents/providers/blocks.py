@@ -42,7 +42,7 @@ class MessageFold:
         self.ended = False
         self.finish_reason: str | None = None
         self._blocks: list[_Block] = []
-        self._at: dict[Any, _Block] = {}
+        self._at: dict[str, _Block] = {}
         self._fresh: list[str] = []
         self._usage: dict[str, Any] = {}
 
@@ -69,21 +69,22 @@ class MessageFold:
         if not isinstance(value, dict) or value.get("type") != "message":
             raise Broken(None, "the answer is no message", body)
         self._add_usage(value.get("usage"))
-        for index, block in enumerate(value.get("content") or []):
+        content = value.get("content")
+        for index, block in enumerate(content if isinstance(content, list) else []):
             if isinstance(block, dict):
-                self._open(index, block)
+                self._open(str(index), block)
         self._stop(str(value.get("stop_reason") or "end_turn"), body)
 
     def _take(self, kind: str, value: dict[str, Any], data: bytes) -> None:
         if kind == "error" or value.get("error"):
             raise Broken(None, "an error event", data)
         if kind == "content_block_delta":
-            block = self._at.get(value.get("index"))
+            block = self._at.get(str(value.get("index")))
             delta = value.get("delta")
             if block is not None and isinstance(delta, dict):
                 self._delta(block, delta)
         elif kind == "content_block_start" and isinstance(block_head := value.get("content_block"), dict):
-            self._open(value.get("index"), block_head)
+            self._open(str(value.get("index")), block_head)
         elif kind == "message_start" and isinstance(message := value.get("message"), dict):
             self._add_usage(message.get("usage"))
         elif kind == "message_delta":
@@ -94,7 +95,7 @@ class MessageFold:
         elif kind == "message_stop":
             self.ended = True
 
-    def _open(self, index: Any, head: dict[str, Any]) -> None:
+    def _open(self, index: str, head: dict[str, Any]) -> None:
         block = self._at[index] = _Block(head)
         self._blocks.append(block)
         self.progress += 1
