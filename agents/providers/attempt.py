@@ -9,7 +9,7 @@ import httpx
 from agents.errors import ModelError, WireEvidence
 from agents.policy.faults import classify_attempt
 from agents.policy.redaction import make_safe
-from agents.providers.http import Stalls, Watch, shared_client
+from agents.providers.http import Stalls, Watch, send
 from agents.providers.stream import Broken, Fold, Reader
 
 MAX_ERROR_BYTES = 64 * 1024
@@ -81,7 +81,7 @@ class Attempt:
         request = httpx.Request(
             "POST", url, headers=self._target.headers, content=body, extensions={"timeout": timeout}
         )
-        response = await shared_client().send(request, stream=True)
+        response = await send(request)
         self._watch.byte_at = asyncio.get_running_loop().time()
         if response.status_code not in (301, 302, 307, 308) or not redirects:
             return response

@@ -38,6 +38,7 @@ class Stalls:
 DEFAULT_STALLS = Stalls()
 
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = WeakKeyDictionary()
+_transports: WeakKeyDictionary[asyncio.AbstractEventLoop, StreamTransport] = WeakKeyDictionary()
 
 
 @cache
@@ -56,9 +57,12 @@ def shared_client() -> httpx.AsyncClient:
     client = _clients.get(loop)
     if client is None or client.is_closed:
         tls = _tls()
+        transport = None if proxied() else _transport(tls)
+        if transport is not None:
+            _transports[loop] = transport
         client = _clients[loop] = httpx.AsyncClient(
             verify=tls,
-            transport=None if proxied() else _transport(tls),
+            transport=transport,
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
             follow_redirects=False,
             # Only where a proxy is in the way. httpcore counts active connections into the keep-alive limit.
@@ -68,9 +72,26 @@ def shared_client() -> httpx.AsyncClient:
     return client
 
 
+async def send(request: httpx.Request) -> httpx.Response:
+    """Send once, with the answer as a stream.
+
+    Straight to our transport where that does: what the client does in between (cookies, redirects, sign-in) costs more
+    than the transport itself, and a provider needs none of it but the credentials in an address.
+    """
+    client = shared_client()
+    transport = _transports.get(asyncio.get_running_loop())
+    if transport is None or request.url.userinfo:
+        return await client.send(request, stream=True)
+    response = await transport.handle_async_request(request)
+    response.request = request
+    return response
+
+
 async def close() -> None:
     """Close the running loop's client, if it has one."""
-    if client := _clients.pop(asyncio.get_running_loop(), None):
+    loop = asyncio.get_running_loop()
+    _transports.pop(loop, None)
+    if client := _clients.pop(loop, None):
         await client.aclose()
 
 
