@@ -8,7 +8,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import IntegrityError, OperationalError, transaction
+from django.db import OperationalError, transaction
 from django.utils import timezone
 
 from control.runs.models import IdempotencyKey
@@ -52,22 +52,34 @@ def claim(*, actor: str, key: str, route: str, body: bytes) -> Claim | Kept:
     if not 0 < len(key) <= LONGEST or not key.isprintable():
         raise BadKey(f"An Idempotency-Key has 1 to {LONGEST} printable characters.")
     wanted = hashlib.sha256(body).hexdigest()
-    names = {"actor": actor, "key": key, "route": route}
     try:
-        # A savepoint: PostgreSQL gives up the whole transaction on a unique violation otherwise.
-        with transaction.atomic():
-            made = IdempotencyKey.objects.create(**names, request_sha256=wanted, created_at=timezone.now())
-        return Claim(row=made.pk)
-    except IntegrityError:
-        kept = IdempotencyKey.objects.filter(**names).first()
+        row = _insert(actor, key, route, wanted)
     except OperationalError as error:
         # SQLite: the other writer held the database for longer than the busy timeout.
         raise InProgress from error
+    if row is not None:
+        return Claim(row=row)
+    kept = IdempotencyKey.objects.filter(actor=actor, key=key, route=route).first()
     if kept is None or kept.status is None:
         raise InProgress
     if kept.request_sha256 != wanted:
         raise Conflict
     return Kept(status=kept.status, answer=kept.answer)
+
+
+def _insert(actor: str, key: str, route: str, request_sha256: str) -> int | None:
+    """The id of the new row; None if the key is taken. One statement, for this is on the way of every stop; it waits
+    for another transaction that has inserted the same key, and needs no savepoint when the key is taken."""
+    connection = transaction.get_connection()
+    now = connection.ops.adapt_datetimefield_value(timezone.now())
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO runs_idempotencykey (actor, key, route, request_sha256, created_at) "
+            "VALUES (%s, %s, %s, %s, %s) ON CONFLICT (actor, key, route) DO NOTHING RETURNING id",
+            [actor, key, route, request_sha256, now],
+        )
+        found = cursor.fetchone()
+    return found[0] if found else None
 
 
 def keep(held: Claim, *, status: int, answer: Any) -> None:
