@@ -84,10 +84,10 @@ class StreamTransport(httpx.AsyncBaseTransport):
     # --- connections ---
 
     async def _connection(self, origin: Origin, timeout: dict[str, float | None]) -> Connection:
-        if self._loop is not asyncio.get_running_loop():
-            await self._settle()
         if self._closed:
             raise RuntimeError("the transport is closed")
+        if self._loop is not asyncio.get_running_loop():
+            await self._settle()
         if self._busy < self._max_connections:
             self._busy += 1
         else:
@@ -211,8 +211,11 @@ class StreamTransport(httpx.AsyncBaseTransport):
             yield
         finally:
             self._closed = True
+            # Whoever keeps the transport keeps no event loop alive with it.
+            self._loop = self._end_of_loop = None
             if self._expiry is not None:
                 self._expiry.cancel()
+                self._expiry = None
             for connection in list(self._open):
                 connection.close()
             while self._open:  # noqa: ASYNC110 - the sockets close within the next rounds of the loop
