@@ -181,7 +181,7 @@ class ModelCall:
         calls, altered = self._safe_calls(answer.message.tool_calls)
         if safe.altered:
             altered["text"] = safe.altered
-        message = replace(answer.message, text=safe.text, tool_calls=calls, origin=self._model.provider)
+        message = replace(answer.message, text=safe.text, tool_calls=calls)
         self._journal.write(
             kinds.CallCompleted(
                 operation="chat",

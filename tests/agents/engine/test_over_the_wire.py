@@ -195,3 +195,17 @@ async def test_half_a_character_from_the_model_breaks_no_later_request() -> None
     assert ended.status is Status.COMPLETED
     assert "😀" in sent
     assert "\\ud83d " not in sent
+
+
+async def test_reasoning_goes_back_to_the_model_that_wrote_it() -> None:
+    thinking = stream(
+        chunk({"role": "assistant", "reasoning_content": "hm, echo"}),
+        chunk({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "echo", "arguments": "{}"}}]}),
+        chunk({}, finish="tool_calls"),
+        "[DONE]",
+    )
+    async with ScriptedServer([thinking, say("ok")]) as server:
+        run = over(server, [echo()])
+        await run.drive()
+        asked = next(m for m in server.requests[1].json["messages"] if m["role"] == "assistant")
+    assert asked["reasoning_content"] == "hm, echo"
