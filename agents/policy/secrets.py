@@ -44,17 +44,10 @@ class _Form:
     any_case: bool = False
 
 
-_PEM_EDGE = r"(?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
+# No pattern may start anew inside what it has just run through: the text is anybody's, and a line of a megabyte would
+# then hold up the worker. Hence the look-behinds, and bounds on whatever can fail late.
 _FORMS = (
-    _Form(
-        "private_key",
-        ("PRIVATE KEY",),
-        re.compile(
-            rf"-----BEGIN {_PEM_EDGE}(?:[\w+/=\\\s:,.()-]{{0,20000}}?-----END {_PEM_EDGE}"
-            r"|(?=[\w\\\s:,.()-]{0,400}[A-Za-z0-9+/=]{24})[\w+/=\\\s:,.()-]*)"
-        ),
-    ),
-    _Form("jwt", ("eyJ",), re.compile(r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*")),
+    _Form("jwt", ("eyJ",), re.compile(r"(?<![\w-])eyJ[\w-]{8,}+\.eyJ[\w-]{8,}+\.[\w-]*")),
     _Form("api_key", ("sk-",), re.compile(r"(?<![\w-])sk-[A-Za-z0-9_-]{16,}"), _no_words),
     _Form("api_key", ("k_live_", "k_test_"), re.compile(r"\b[sr]k_(?:live|test)_[A-Za-z0-9]{16,}")),
     _Form("aws_key", ("AKIA", "ASIA"), re.compile(r"(?<![A-Za-z0-9])A(?:KIA|SIA)[A-Z0-9]{16}(?![A-Za-z0-9])")),
@@ -97,6 +90,8 @@ def hide_in_text(text: str) -> tuple[str, dict[str, int]]:
     """The text with typed markers in place of secrets, and how many of each kind."""
     hidden: dict[str, int] = {}
     low = text.lower()
+    if "PRIVATE KEY-" in text or "PRIVATE KEY BLOCK-" in text:
+        text = _hide_private_keys(text, hidden)
     for form in _FORMS:
         for hint in form.hints:
             if hint in (low if form.any_case else text):
@@ -106,6 +101,28 @@ def hide_in_text(text: str) -> tuple[str, dict[str, int]]:
     if found:
         text = _hide_assignments(text, found, hidden)
     return text, hidden
+
+
+_PEM_BEGIN = re.compile(r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
+_PEM_END = re.compile(r"-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
+_PEM_BODY = re.compile(r"[\w+/=\\\s:,.()-]*")
+_PEM_DATA = re.compile(r"[A-Za-z0-9+/=]{24}")
+
+
+def _hide_private_keys(text: str, hidden: dict[str, int]) -> str:
+    """Blocks from BEGIN to END, also with escaped line ends; without an END, as in output that was cut, all data."""
+    pieces, done = [], 0
+    for begin in _PEM_BEGIN.finditer(text):
+        following = text.find("-----BEGIN ", begin.end())
+        limit = following if following >= 0 else len(text)
+        end = _PEM_END.search(text, begin.end(), limit)
+        body = _PEM_BODY.match(text, begin.end(), end.start() if end else limit)
+        if body is None or (end and body.end() != end.start()) or not (end or _PEM_DATA.search(body[0][:400])):
+            continue
+        pieces += [text[done : begin.start()], "[redacted:private_key]"]
+        done = end.end() if end else body.end()
+        hidden["private_key"] = hidden.get("private_key", 0) + 1
+    return "".join((*pieces, text[done:])) if pieces else text
 
 
 def _hide_form(form: _Form, text: str, hidden: dict[str, int]) -> str:
@@ -123,6 +140,7 @@ def _hide_form(form: _Form, text: str, hidden: dict[str, int]) -> str:
 # --- by name -----------------------------------------------------------------------------------------------------
 
 _CORES = ("pass", "pwd", "secret", "token", "key", "authorization", "cookie")
+_BEFORE_KEY = ("api", "secret", "access", "private", "account", "signing", "encryption", "master")
 _KEY_ENDS = ("apikey", "secretkey", "accesskey", "accountkey", "signingkey", "encryptionkey", "masterkey")
 _TOKENS_OF_NO_SECRET = frozenset(
     re.findall(
@@ -145,9 +163,11 @@ _CODE = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+\S*|.*[(\[{].*|[~.]{0,2}/.*|http
 # From the telling part of a name to the end of its value; the part before it is looked up only on a match.
 _ASSIGNED = re.compile(
     r"(?P<rest>\w{1,50})(?P<nq>\\*[\"']?)(?P<sep>\s{0,4}(?:=>|:=|=|:)\s{0,4})"
-    r"(?:(?P<vq>\\*[\"'])(?P<quoted>(?:\\.|[^\\\n]){0,4096}?)(?P=vq)|(?P<bare>[^\s\"'`,;)}\]<>&|\\]+))"
+    r"(?:(?P<vq>\\*[\"'])(?P<quoted>(?:\\.|[^\\\n]){0,4096}?)(?P=vq)|(?P<bare>[^\s\"'`,;)}\]<>&|\\]{1,160}))"
 )
 _NAME_BEFORE = re.compile(r"[\w.-]*\Z")
+_NAME_REST = re.compile(r"\w{1,50}")
+_BARE_REST = re.compile(r"[^\s\"'`,;)}\]<>&|\\]*")
 
 
 def _hide_assignments(text: str, cores: Sequence[str], hidden: dict[str, int]) -> str:
@@ -157,18 +177,33 @@ def _hide_assignments(text: str, cores: Sequence[str], hidden: dict[str, int]) -
         low = "".join(c if len(c.lower()) > 1 else c.lower() for c in text)
     done, pieces = 0, []
     for at in sorted(at for core in cores for at in _places(low, core)):
-        match = _ASSIGNED.match(text, at) if at >= done else None
-        if match is not None and (hidden_text := _hidden_value(match, hidden)) is not None:
-            start, replacement = hidden_text
-            pieces += [text[done:start], replacement]
-            done = match.end("bare") if match["bare"] is not None else match.end("quoted")
+        name, kind = _name_at(text, at) if at >= done else ("", None)
+        match = _ASSIGNED.match(text, at) if kind is not None else None
+        if match is None or kind is None or not _assigns_secret(kind, name, match):
+            continue
+        group = "bare" if match["bare"] is not None else "quoted"
+        # A bare number after a quoted key is JSON: the marker is text and needs the same quotes to stay JSON.
+        quote = match["nq"] if group == "bare" else ""
+        pieces += [text[done : match.start(group)], f"{quote}[redacted:{kind}]{quote}"]
+        rest = _BARE_REST.match(text, match.end()) if group == "bare" else None
+        done = rest.end() if rest else match.end(group)
+        hidden[kind] = hidden.get(kind, 0) + 1
     return "".join((*pieces, text[done:])) if pieces else text
+
+
+def _name_at(text: str, at: int) -> tuple[str, str | None]:
+    """The whole name of which a telling word at this place is a part, and the kind of secret it names."""
+    before, rest = _NAME_BEFORE.search(text, max(0, at - 64), at), _NAME_REST.match(text, at)
+    name = (before[0] if before else "") + (rest[0] if rest else "")
+    return name, kind_of_name(name)
 
 
 def _places(low: str, core: str) -> Iterator[int]:
     at = low.find(core)
     while at >= 0:
-        yield at
+        # Almost every JSON document has a plain "key", so that one is looked at first.
+        if core != "key" or low[max(0, at - 12) : at].rstrip("_-").endswith(_BEFORE_KEY):
+            yield at
         at = low.find(core, at + len(core))
 
 
@@ -202,7 +237,7 @@ def is_placeholder(value: str) -> bool:
 
 def hide_by_key(name: str, value: Any) -> str | None:
     """The kind of secret if a structured value under this key must be hidden as a whole, else None."""
-    kind = kind_of_name(name) if isinstance(value, (str, int, Sequence)) else None
+    kind = kind_of_name(name) if isinstance(value, (str, int, Sequence)) and len(name) <= 128 else None
     if kind is None or isinstance(value, (bool, Mapping)):
         return None
     if isinstance(value, str):
@@ -221,23 +256,10 @@ def _secret_text(kind: str, value: str) -> bool:
     return True
 
 
-def _hidden_value(match: re.Match[str], hidden: dict[str, int]) -> tuple[int, str] | None:
-    """Where the value of an assignment starts and the marker for it; None if it is no secret."""
-    before = _NAME_BEFORE.search(match.string, max(0, match.start() - 64), match.start())
-    name = (before[0] if before else "") + match["rest"]
-    kind = kind_of_name(name)
-    group = "bare" if match["bare"] is not None else "quoted"
-    quoted = group == "quoted"
-    if kind is None or not _assigns_secret(kind, name, match[group], quoted, match["nq"], match["sep"]):
-        return None
-    hidden[kind] = hidden.get(kind, 0) + 1
-    # A bare number after a quoted key is JSON: the marker is text and needs the same quotes to stay JSON.
-    quote = "" if quoted else match["nq"]
-    return match.start(group), f"{quote}[redacted:{kind}]{quote}"
-
-
-def _assigns_secret(kind: str, name: str, value: str, is_quoted: bool, name_quote: str, sep: str) -> bool:
+def _assigns_secret(kind: str, name: str, match: re.Match[str]) -> bool:
     """Whether `name sep value` in running text, code or a configuration file gives away a secret."""
+    is_quoted = match["quoted"] is not None
+    value, name_quote, sep = match["quoted" if is_quoted else "bare"], match["nq"], match["sep"]
     if is_placeholder(value):
         return False
     if name_quote:  # JSON or a literal mapping: the key speaks for itself
