@@ -143,7 +143,13 @@ ALLOWED_BASE_URLS = _words("ALLOWED_BASE_URLS")
 # The model of a run that names none: a real provider by OPENAI_BASE_URL, OPENAI_API_KEY and MODEL, else, embedded, the
 # drill server. The key itself is no setting: it is read when it is used.
 DRILL_URL_GIVEN = bool(os.environ.get("DRILL_URL"))
-DRILL_URL = os.environ.get("DRILL_URL") or "http://127.0.0.1:8089/v1"
+# Where `up` has started the drill server this time, for commands beside it.
+DRILL_URL_FILE = DATA_DIR / "drill_url"
+DRILL_URL = (
+    os.environ.get("DRILL_URL")
+    or (DRILL_URL_FILE.read_text().strip() if DRILL_URL_FILE.exists() else "")
+    or "http://127.0.0.1:8089/v1"
+)
 MODEL_BASE_URL_GIVEN = bool(os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_KEY"))
 MODEL_BASE_URL = os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
 MODEL = os.environ.get("MODEL", "")
@@ -175,6 +181,8 @@ LEASE_RENEW_SECONDS = LEASE_SECONDS / 3
 MAX_ATTEMPTS = 3
 PARK_AFTER_SECONDS = float(os.environ.get("PARK_AFTER_SECONDS", "600"))
 COMMAND_POLL_SECONDS = 0.5
+# Sockets: a heartbeat this often, at which the session behind it is looked at again.
+HEARTBEAT_SECONDS = float(os.environ.get("HEARTBEAT_SECONDS", "10"))
 WORKER_CAPACITY = int(os.environ.get("WORKER_CAPACITY", "200"))
 BUS_SOCKET = DATA_DIR / "bus.sock"
 ARTIFACT_CAP_BYTES = 64 * 1024 * 1024

@@ -10,13 +10,14 @@ from urllib.parse import parse_qs
 
 import orjson
 from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
 from django.utils import timezone
 
 from control.dashboard import fleet_feed, frames
 from control.dashboard.feed import Format, RunFeed
 from control.dashboard.gate import Admitted, admit
 from control.dashboard.hub import Hub, hub
-from control.dashboard.viewer import HEARTBEAT_S, SessionEnded, Viewer
+from control.dashboard.viewer import SessionEnded, Viewer
 from control.runs.models import Run
 
 # Close codes of our own range; a refusal before the handshake is HTTP 403.
@@ -167,7 +168,7 @@ class FleetSocket(Socket):
             if moment is not None:
                 self.changed(await self.hub.threads.once(fleet_feed.since, moment))
         clock = asyncio.get_running_loop().time
-        beat = clock() + HEARTBEAT_S
+        beat = clock() + settings.HEARTBEAT_SECONDS
         while True:
             self._wake.clear()
             pieces, self._pieces = self._pieces, {}
@@ -176,7 +177,7 @@ class FleetSocket(Socket):
                 if not await self.still_allowed():
                     raise SessionEnded
                 await self.put(frames.heartbeat(None, timezone.now()))
-                beat = clock() + HEARTBEAT_S
+                beat = clock() + settings.HEARTBEAT_SECONDS
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), max(0.0, beat - clock()))
 

@@ -4,13 +4,13 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 
+from django.conf import settings
 from django.utils import timezone
 
 from control.dashboard import frames
 from control.dashboard.feed import Format, RunFeed
 from control.dashboard.window import Window
 
-HEARTBEAT_S = 10.0
 # A page that keeps up acknowledges within a round trip; only who stays silent this long is told to start again.
 ACK_GRACE_S = 0.5
 TEXTS_KEPT = 64
@@ -37,7 +37,7 @@ class Viewer:
         self._texts: deque[bytes] = deque()
         self._side = 0
         self._clock = asyncio.get_running_loop().time
-        self._beat_at = self._clock() + HEARTBEAT_S
+        self._beat_at = self._clock() + settings.HEARTBEAT_SECONDS
 
     # --- what the feed and the socket tell ----------------------------------------------------------------------------
 
@@ -119,7 +119,7 @@ class Viewer:
             await self._send(frames.resync(self._window.sent))
         while not self._acked.is_set():
             try:
-                await asyncio.wait_for(self._acked.wait(), HEARTBEAT_S)
+                await asyncio.wait_for(self._acked.wait(), settings.HEARTBEAT_SECONDS)
             except TimeoutError:
                 await self._check()
 
@@ -132,7 +132,7 @@ class Viewer:
 
     async def _beat(self) -> None:
         await self._check()
-        self._beat_at = self._clock() + HEARTBEAT_S
+        self._beat_at = self._clock() + settings.HEARTBEAT_SECONDS
         await self._send(frames.heartbeat(self._feed.head, timezone.now()))
 
     async def _check(self) -> None:
