@@ -45,10 +45,11 @@ class _Form:
 
 
 # No pattern may start anew inside what it has just run through: the text is anybody's, and a line of a megabyte would
-# then hold up the worker. Hence the look-behinds, and bounds on whatever can fail late.
+# then hold up the worker. Hence the look-behinds, and bounds on whatever can fail late. A look-behind stands after the
+# literal that it guards where it can: a pattern that begins with a literal is searched for ten times faster.
 _FORMS = (
-    _Form("jwt", ("eyJ",), re.compile(r"(?<![\w-])eyJ[\w-]{8,}+\.eyJ[\w-]{8,}+\.[\w-]*")),
-    _Form("api_key", ("sk-",), re.compile(r"(?<![\w-])sk-[A-Za-z0-9_-]{16,}"), _no_words),
+    _Form("jwt", ("eyJ",), re.compile(r"eyJ(?<![\w-]eyJ)[\w-]{8,}+\.eyJ[\w-]{8,}+\.[\w-]*")),
+    _Form("api_key", ("sk-",), re.compile(r"sk-(?<![\w-]sk-)[A-Za-z0-9_-]{16,}"), _no_words),
     _Form("api_key", ("k_live_", "k_test_"), re.compile(r"\b[sr]k_(?:live|test)_[A-Za-z0-9]{16,}")),
     _Form("aws_key", ("AKIA", "ASIA"), re.compile(r"(?<![A-Za-z0-9])A(?:KIA|SIA)[A-Z0-9]{16}(?![A-Za-z0-9])")),
     _Form("github_token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), re.compile(r"\bgh[pousr]_[A-Za-z0-9]{20,}")),
