@@ -34,13 +34,6 @@ WATCH_S = 0.5
 DRAIN_S = 3.5
 DRAIN_REST_S = 0.8
 
-_current: "Host | None" = None
-
-
-def current() -> "Host | None":
-    """The host of this process, if it has one."""
-    return _current
-
 
 class Host:
     """Start with `serve`, in the loop that shall drive the runs; `offer` from any thread; `drain` on that loop."""
@@ -70,7 +63,6 @@ class Host:
 
     async def serve(self, ready: "asyncio.Event | None" = None) -> None:
         """Drive what is offered until `drain`; returns when every run has ended or been given back."""
-        global _current
         self.loop = asyncio.get_running_loop()
         self._writer = Writer(self._bus, self.loop, self._on_fenced)
         self._writer.start()
@@ -79,13 +71,13 @@ class Host:
         renewal.start()
         await self._commands.start()
         watch = asyncio.create_task(self._watch(), name="lease watch")
-        _current = self
+        tasks.take_with(self.offer)
         if ready is not None:
             ready.set()
         try:
             await self._drained.wait()
         finally:
-            _current = None
+            tasks.take_with(None)
             watch.cancel()
             renewal.stop()
             self._commands.close()

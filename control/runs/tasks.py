@@ -4,6 +4,7 @@ import logging
 import queue
 import re
 import threading
+from collections.abc import Callable
 
 from django.conf import settings
 
@@ -13,17 +14,22 @@ logger = logging.getLogger(__name__)
 
 _ODD = re.compile(r"[^A-Za-z0-9.-]")
 
+# The host of this process, once it is ready. It registers itself: whoever only publishes must not load the engine.
+_taker: Callable[[str], None] | None = None
+
+
+def take_with(taker: Callable[[str], None] | None) -> None:
+    global _taker
+    _taker = taker
+
 
 @app.task(name="control.runs.tasks.drive", ignore_result=True)  # type: ignore[untyped-decorator]
 def drive(run_id: str) -> None:
     """Hand the run to the loop of this process. A copy that comes twice finds it claimed and does nothing."""
-    from control.runs import host
-
-    here = host.current()
-    if here is None:
+    if _taker is None:
         logger.error("run %s reached a process without a loop; start workers with 'manage.py worker'", run_id)
-        return
-    here.offer(run_id)
+    else:
+        _taker(run_id)
 
 
 @app.task(name="control.runs.tasks.do_chore", ignore_result=True)  # type: ignore[untyped-decorator]

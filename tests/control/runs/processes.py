@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import httpx
 import orjson
 import psutil
 from django.conf import settings
 from django.db import connection
 from kombu import Connection
 
-from control.runs import log, starts, tasks
+from control.runs import log, ports, starts, tasks
 from control.runs.models import Run
 
 LEASE_S = 1.5
@@ -44,7 +45,6 @@ class House:
             "DATA_DIR": str(root),
             "LEASE_SECONDS": str(LEASE_S),
             "SECRET_KEY": "test",
-            "DRILL_URL": model_url,
             "HOST": "127.0.0.1",
             **environment,
         }
@@ -87,6 +87,14 @@ class House:
     def desk(self) -> subprocess.Popen[bytes]:
         return self.start("desk")
 
+    def web(self) -> str:
+        """Another web process; its base URL."""
+        port = ports.free(0)
+        self.start("web", "--port", str(port), ready="web on ")
+        base_url = f"http://127.0.0.1:{port}"
+        until(lambda: _answers(f"{base_url}/healthz"), 40, "the web answers")
+        return base_url
+
     def output(self) -> str:
         return "\n".join(f"--- {path.name}\n{path.read_text()[-4000:]}" for path in sorted(self.root.glob("*.log")))
 
@@ -123,6 +131,13 @@ class House:
         options["control_folder"] = str(self.root / "broker" / "control")
         with Connection("pilothouse-files://localhost//", transport_options=options) as broker:
             tasks.drive.apply_async((run,), retry=False, connection=broker)
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url, timeout=2).status_code < 500
+    except httpx.HTTPError:
+        return False
 
 
 def row(run: str) -> Run:

@@ -41,6 +41,8 @@ class Command(BaseCommand):
         if not no_drill:
             drill = ports.free(DRILL_PORT)
             environment["DRILL_URL"] = f"http://127.0.0.1:{drill}/v1"
+            # Commands such as run_agent are started outside of us and read the address there.
+            settings.DRILL_URL_FILE.write_text(environment["DRILL_URL"])
             children.append(Child.module("drill", "agents.drill", "--port", str(drill)))
         address = f"http://{ports.shown(host)}:{port}/healthz"
         web = manage("web", "web", "--host", host, "--port", str(port), environment=environment, answers=address)
