@@ -647,6 +647,18 @@ async def test_a_plain_server_behind_https_is_a_connect_error(transport: StreamT
             await ask(transport, server.url.replace("http://", "https://"))
 
 
+@pytest.mark.parametrize("whole", [sized(b"x" * 5_000_000), b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 5_000_000])
+async def test_a_slow_reader_gets_all_of_it_over_tls(pair: tuple[Path, Path], whole: bytes) -> None:
+    transport = StreamTransport(ssl.create_default_context(cafile=str(pair[0])))
+    async with served(once(whole), tls=server_side(pair)) as server:
+        response = await transport.handle_async_request(asked(server.url))
+        (connection,) = transport._open
+        await until(lambda: connection._paused)
+        assert len(await response.aread()) == 5_000_000
+        assert (transport.busy, transport.idle) == (0, 0)
+    await transport.aclose()
+
+
 @pytest.mark.parametrize(
     ("play", "kind"),
     [
