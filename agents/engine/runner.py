@@ -23,6 +23,7 @@ from agents.events import Event
 from agents.messages import SystemMessage
 from agents.ports import Artifacts, ChatModel, Clock, EventSink, Inbox, Lease, LiveText, Spawner, Tool
 from agents.spec import LIMIT_NAMES, Limits, RunSpec
+from agents.tools.places import folds_case
 from agents.tools.registry import Registry
 
 # Past this a stop is told as it stands; whatever still runs is named as unverified.
@@ -155,6 +156,7 @@ class Running:
             artifacts=ports.artifacts,
             context=self._context,
             resolve=self._resolve,
+            fold_case=folds_case(ports.workspace),
         )
         turn = Turn(journal=self._journal, control=self.control, model_call=model_call, batch=batch, clock=ports.clock)
         return Loop(journal=self._journal, control=self.control, model_call=model_call, turn=turn, registry=ports.tools)
@@ -197,7 +199,7 @@ class Running:
         touches = getattr(tool, "touches", None)
         if touches is not None:
             return tuple(touches(args, self._ports.workspace))
-        named = [str(args.get(name) or ".") for name in tool.spec.paths]
+        named = [str(args.get(name) or ".").replace("\0", "") for name in tool.spec.paths]
         return tuple(os.path.realpath(os.path.join(self._ports.workspace, name)) for name in named)
 
 

@@ -8,10 +8,11 @@ from typing import Any
 from agents import kinds
 from agents.engine.call_context import CallContext
 from agents.engine.journal import Journal
+from agents.engine.threads import POOL
 from agents.errors import SpawnRefused, ToolError
 from agents.messages import ToolCall
 from agents.policy.batching import Planned, plan
-from agents.policy.redaction import cut, make_safe
+from agents.policy.redaction import Safe, cut, make_safe
 from agents.policy.steering import escape_marker
 from agents.ports import Artifacts, Clock, Edit, Tool, ToolOutput
 from agents.spec import CallStatus, ConcurrencyClass, Resume
@@ -19,6 +20,7 @@ from agents.tools.registry import Registry, parse_args
 
 # What the model reads of one result; the whole is kept as an artifact.
 RESULT_LIMIT = 24_000
+ON_LOOP_CHARS = 64 * 1024
 # A cancelled tool may take TERM, one second and KILL; whoever needs longer is left behind and told.
 STOP_GRACE_S = 2.5
 
@@ -52,7 +54,9 @@ class ToolBatch:
         artifacts: Artifacts,
         context: Callable[[str, int | None], CallContext],
         resolve: Callable[[Tool, Mapping[str, Any]], tuple[str, ...]],
+        fold_case: bool = False,
     ) -> None:
+        self._fold_case = fold_case
         self._registry = registry
         self._journal = journal
         self._clock = clock
@@ -74,7 +78,7 @@ class ToolBatch:
                 await self._complete(asked, turn, Result(status=CallStatus.ERROR, text=error.message), None)
         if not ready:
             return
-        planned = plan([_planned(one) for one in ready.values()])
+        planned = plan([_planned(one) for one in ready.values()], fold_case=self._fold_case)
         self._journal.write(
             kinds.BatchPlanned(groups=[list(group) for group in planned.groups], why=planned.why), turn=turn
         )
@@ -162,10 +166,10 @@ class ToolBatch:
         if output is not None:
             whole = output.whole if output.whole is not None else _whole(output.text)
             if whole is not None:
-                artifact = await self._artifacts.put(make_safe(whole.decode("utf-8", "replace")).text.encode())
+                artifact = await self._artifacts.put((await _safe(whole.decode("utf-8", "replace"))).text.encode())
             for edit in output.edits:
                 await self._record(edit, asked.call, turn)
-        self._write_completed(asked, turn, result, took_ms, artifact)
+        self._write_completed(asked, turn, result, took_ms, artifact, await _safe(result.text))
 
     async def _record(self, edit: Edit, call: str, turn: int) -> None:
         artifact = None if edit.content is None else await self._artifacts.put(edit.content)
@@ -189,8 +193,9 @@ class ToolBatch:
         result: Result,
         took_ms: float | None,
         artifact: Mapping[str, Any] | None = None,
+        safe: Safe | None = None,
     ) -> None:
-        safe = make_safe(result.text)
+        safe = safe or make_safe(result.text)
         text, was_cut = cut(escape_marker(safe.text), RESULT_LIMIT)
         self._journal.write(
             kinds.CallCompleted(
@@ -207,6 +212,14 @@ class ToolBatch:
             turn=turn,
             call=asked.call,
         )
+
+
+async def _safe(text: str) -> Safe:
+    """Made safe; off the loop where that takes longer than a few milliseconds."""
+    if len(text) <= ON_LOOP_CHARS:
+        return make_safe(text)
+    safe: Safe = await POOL.submit(lambda: make_safe(text))
+    return safe
 
 
 def _planned(one: Ready) -> Planned:

@@ -6,7 +6,7 @@ from agents.policy.redaction import Safe, make_safe, make_safe_value, merge
 
 
 def safe_args(raw: str) -> Safe:
-    """The argument text made safe, by pattern everywhere and by key name where it is JSON; untouched if nothing was amiss."""
+    """The text made safe, by pattern everywhere and by key name where it is JSON; untouched if nothing was amiss."""
     safe = make_safe(raw)
     try:
         value = orjson.loads(safe.text)

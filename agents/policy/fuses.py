@@ -24,7 +24,7 @@ class Trip:
 
 
 def before_model_call(limits: Limits, used: Used) -> Trip | None:
-    """The fuse that forbids another model call, if one does. The turn budget is not among them: it exhausts, not trips."""
+    """The fuse that forbids another model call, if one does. The turn budget is none: it exhausts, not trips."""
     if limits.max_tokens and used.tokens >= limits.max_tokens.value:
         return _trip("max_tokens", f"{used.tokens} of {limits.max_tokens.value} tokens are used")
     if limits.max_cost and used.cost is not None and used.cost >= limits.max_cost.value:
