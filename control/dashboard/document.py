@@ -21,6 +21,7 @@ class Node:
     context: dict[str, Any]
     born: int
     changed: int
+    order: int
     place: Place = "append"
     slots: dict[str, list[str]] = field(default_factory=dict)
     html: str | None = None
@@ -60,7 +61,16 @@ class Document:
         """Make a part, or replace its template and merge its context; its children and its place stay."""
         node = self.nodes.get(id)
         if node is None:
-            node = Node(id=id, parent=parent, part=part, context=context, born=seq, changed=seq, place=place)
+            node = Node(
+                id=id,
+                parent=parent,
+                part=part,
+                context=context,
+                born=seq,
+                changed=seq,
+                order=len(self.nodes),
+                place=place,
+            )
             self.nodes[id] = node
             siblings = self._children(parent)
             siblings.insert(len(siblings) if place == "append" else 0, id)
@@ -108,8 +118,8 @@ class Document:
                 break
             fresh[id] = node
         found = [node for node in fresh.values() if not self._inside(node, fresh)]
-        # New parts in the order of their birth, so that siblings land in order; `_recent` alone would not say.
-        found.sort(key=lambda node: (node.born, list_index(self._children(node.parent), node.id)))
+        # In the order of their making, so that new siblings land in order; `_recent` alone would not say.
+        found.sort(key=lambda node: node.order)
         return [_change(node, seq) for node in found]
 
     def _inside(self, node: Node, fresh: dict[str, Node]) -> bool:
@@ -123,14 +133,6 @@ class Document:
     def walk(self, root: str) -> Iterator[Node]:
         for id in self.roots[root]:
             yield self.nodes[id]
-
-
-def list_index(ids: list[str], id: str) -> int:
-    """Where an id stands, searched from the end, where changes happen."""
-    for back, other in enumerate(reversed(ids)):
-        if other == id:
-            return len(ids) - back
-    return 0
 
 
 def _change(node: Node, seq: int) -> Change:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.db.models import Count, Max, Min, Q, QuerySet, Sum
+from django.db.models.fields.json import KeyTransform
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
@@ -47,10 +48,12 @@ class Filters:
 def select(filters: Filters, now: datetime) -> QuerySet[Run]:
     """The runs a filter means. Unknown words of a query are looked for in the task."""
     runs = in_view(Run.objects.all(), filters.view, filters.me, now)
-    for name, value in _TERM.findall(filters.q):
+    for number, (name, value) in enumerate(_TERM.findall(filters.q)):
         if name == "label":
             key, equals, wanted = value.partition("=")
-            runs = runs.filter(**{f"labels__{key}": wanted}) if equals else runs.filter(labels__has_key=key)
+            # A key of its own, never a path of look-ups: what people type must not become `__regex`.
+            kept = runs.alias(**{f"label{number}": KeyTransform(key, "labels")})
+            runs = kept.filter(**{f"label{number}": wanted}) if equals else runs.filter(labels__has_key=key)
         else:
             runs = runs.filter(**{name: value})
     for word in _TERM.sub(" ", filters.q).split():

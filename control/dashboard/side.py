@@ -36,7 +36,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A steer note and how far it has come."""
+    """A steer note and how far it has come; `withdrawing` until the run has agreed."""
 
     command: Command
     text: str
@@ -120,6 +120,8 @@ def _notes(run: Run) -> list[Note]:
     commands = list(
         Command.objects.filter(run_id=run.id, kind=CommandKind.STEER.value).order_by("-issued_at", "-id")[:NOTES_SHOWN]
     )
+    asking = Command.objects.filter(run_id=run.id, kind=CommandKind.WITHDRAW.value, open=True)
+    withdrawing = {str(other.args.get("command")) for other in asking}
     receipts = {
         receipt.command_id: receipt
         for receipt in Receipt.objects.filter(run_id=run.id, command_id__in=[command.id for command in commands])
@@ -130,6 +132,8 @@ def _notes(run: Run) -> list[Note]:
         state = command.state
         if receipt and state not in ("withdrawn", "refused"):
             state = receipt.state
+        if command.id in withdrawing and state in ("requested", "delivered"):
+            state = "withdrawing"
         notes.append(
             Note(
                 command=command,

@@ -35,6 +35,8 @@ class Told:
         return self.status < 400
 
 
+# A run that is held has to agree first.
+WITHDRAWN = {None: "Withdrawn.", "requested": "Withdrawal requested."}
 FORBIDDEN = Told(code="forbidden", status=403, text="Your role may look, not act. Ask an operator.")
 
 
@@ -140,7 +142,7 @@ def withdraw(request: HttpRequest, run_id: str) -> HttpResponse:
         told = Told(code="unknown_command", status=404, text="There is no such note on this run.")
     else:
         outcome = inbox.withdraw(command.pk, actor.name)
-        told = Told(text="Withdrawn.") if outcome.changed else Told(
+        told = Told(text=WITHDRAWN[outcome.reason]) if outcome.changed else Told(
             code=outcome.reason or "unchanged", status=200, text=f"Not withdrawn: {_words(outcome.reason)}."
         )  # fmt: skip
     audit.record(request, "withdraw", f"run:{run.pk}", after={"command": command and command.pk}, result=told.code)

@@ -63,11 +63,9 @@ class Web:
         return Token.issue(f"t{Token.objects.count()}", role, database_now())[1]
 
     def open(self, path: str, *, origin: str | None = None, **headers: str) -> ClientConnection:
-        headers.setdefault("Authorization", "") or headers.pop("Authorization")
-        return connect(
-            f"ws://127.0.0.1:{self.port}{path}", origin=origin, additional_headers=headers, max_size=None, open_timeout=20,
-            compression=None,
-        )  # fmt: skip
+        url = f"ws://127.0.0.1:{self.port}{path}"
+        more: Any = {"origin": origin, "additional_headers": headers}
+        return connect(url, max_size=None, open_timeout=20, compression=None, **more)
 
     @contextmanager
     def follow(self, path: str) -> Iterator["Follower"]:

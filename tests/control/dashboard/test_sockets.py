@@ -222,7 +222,7 @@ def test_heartbeats_carry_the_newest_number(web: Web):
         assert beat["last_seq"] == 1 and beat["ts"].endswith("Z")
 
 
-# --- live text and frames ----------------------------------------------------------------------------------------------
+# --- live text and frames ---------------------------------------------------------------------------------------------
 
 
 def test_live_text_reaches_those_who_look_and_those_who_come_later(web: Web):
