@@ -655,6 +655,7 @@ async def test_a_slow_reader_gets_all_of_it_over_tls(pair: tuple[Path, Path], wh
         (connection,) = transport._open
         await until(lambda: connection._paused)
         assert len(await response.aread()) == 5_000_000
+        await until(lambda: not transport._open)
         assert (transport.busy, transport.idle) == (0, 0)
     await transport.aclose()
 
