@@ -64,6 +64,8 @@ class CommandReader:
         # How many of our runs have this run on their path: a hint that names any other is not for us.
         self._paths: Counter[str] = Counter()
         self._hinted = asyncio.Event()
+        self._named: set[str] = set()
+        self._all = False
         self._subscription: Subscription | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -102,20 +104,36 @@ class CommandReader:
                 return
             if named not in self._paths:
                 return
+            self._named.add(named)
+        else:
+            self._all = True  # hints may have been missed
         self._hinted.set()
 
+    def _due(self) -> list[Mailbox]:
+        """Those that were hinted at, or all of them at the turn of a poll."""
+        every, named = self._all, self._named
+        self._all, self._named = False, set()
+        self._hinted.clear()
+        return [box for box in self._boxes.values() if every or not named.isdisjoint(box.path)]
+
     async def _poll_for_ever(self) -> None:
+        loop = asyncio.get_running_loop()
+        poll_at = loop.time() + self._poll_s
         while True:
             try:
-                await asyncio.wait_for(self._hinted.wait(), self._poll_s)
+                await asyncio.wait_for(self._hinted.wait(), max(0.0, poll_at - loop.time()))
             except TimeoutError:
                 pass
-            self._hinted.clear()
-            if not self._boxes:
+            if loop.time() >= poll_at:  # also when hints come all the time
+                self._all = True
+                poll_at = loop.time() + self._poll_s
+            boxes = self._due()
+            if not boxes:
                 continue
             try:
-                await self.fetch(list(self._boxes.values()))
+                await self.fetch(boxes)
             except Exception:
                 # The lane must not die of one bad answer: a run that cannot be stopped is the worst there is.
                 logger.exception("commands could not be read; trying again")
+                self._all = True
                 await asyncio.sleep(self._poll_s)
