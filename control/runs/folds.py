@@ -5,7 +5,6 @@ the same position; if another process has appended in between it is read again.
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping
 from threading import Lock
 
 from django.db import transaction
@@ -13,7 +12,7 @@ from django.db import transaction
 from agents.commands import CommandKind
 from control.runs.fold import COLUMNS, CallRow, Columns, Fold
 from control.runs.models import Call, Command, Receipt, Run, WorkspaceLease
-from control.runs.tables import Tables
+from control.runs.tables import Writes
 
 _KEPT_RUNS = 2000
 _PENDING_KINDS = [
@@ -72,17 +71,11 @@ def _open(call: Call) -> CallRow:
     return CallRow(id=call.id, **{name: getattr(call, name) for name in names})
 
 
-def write_rows(store: Tables, folds: Mapping[str, Fold]) -> None:
-    """Write the rows of calls and verdicts that these folds have touched."""
-    calls = [(run, call) for run, fold in folds.items() for call in fold.touched.values()]
-    if calls:
-        store.calls(calls)
-    verdicts = [(run, verdict) for run, fold in folds.items() for verdict in fold.verdicts]
-    if verdicts:
-        store.verdicts(verdicts)
-    late = [(status, call) for fold in folds.values() for call, status in fold.late]
-    if late:
-        store.late(late)
+def collect(writes: Writes, run: str, fold: Fold) -> None:
+    """Add the rows of calls and verdicts that this fold has touched."""
+    writes.calls += [(run, call) for call in fold.touched.values()]
+    writes.verdicts += [(run, verdict) for verdict in fold.verdicts]
+    writes.late += [(status, run, call) for call, status in fold.late]
 
 
 def release(run: str) -> None:

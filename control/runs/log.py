@@ -20,7 +20,7 @@ from control.runs.clock import database_now
 from control.runs.fold import Fold
 from control.runs.models import Run
 from control.runs.steps import At, apply
-from control.runs.tables import EventRow, Head, tables
+from control.runs.tables import EventRow, Head, Tables, Writes, tables
 
 _FINAL = frozenset(status.value for status in FINAL)
 
@@ -57,51 +57,68 @@ def write(batches: Sequence[Batch]) -> list[Appended]:
     store = tables()
     heads, now = store.heads(sorted({batch.run for batch in batches}))
     open_folds: dict[str, Fold] = {}
-    rows: list[EventRow] = []
-    done = [_fold_in(batch, heads, open_folds, now, rows) for batch in batches]
-    if rows:
-        store.events(rows)
+    writes = Writes()
+    done = [_fold_in(batch, heads, open_folds, now, writes.events, store) for batch in batches]
+    if not writes.events:
+        return done
     written = {run: fold for run, fold in open_folds.items() if fold.row.last_seq > heads[run][3]}
+    ended = {run for run, fold in written.items() if fold.final and heads[run][2] not in _FINAL}
     for run, fold in written.items():
-        ended = fold.final and heads[run][2] not in _FINAL
         if fold.ended_by and receipts.is_bulk(fold.ended_by):
             fold.row.exit_reason = "kill_switch"
-        store.run(run, fold.row, whole=fold.reshaped, final=ended)
-    folds.write_rows(store, written)
+        writes.runs.append((run, fold.row, fold.reshaped, run in ended))
+        folds.collect(writes, run, fold)
+    store.write(writes)
     for run, fold in written.items():
-        touched = receipts.record(run, fold.receipts)
-        if fold.final and heads[run][2] not in _FINAL:
-            receipts.settle_at_end(run, fold.row.status, fold.row.finished_at or now)
-            folds.release(run)
-        if touched:
-            receipts.review_all(touched)
-        fold.written()
-        folds.keep(run, fold)
+        _settle(run, fold, run in ended, now)
     return done
 
 
+def _settle(run: str, fold: Fold, ended: bool, now: datetime) -> None:
+    """What follows from the rows once they are written: receipts, and at the end of a run all that it still holds."""
+    touched = receipts.record(run, fold.receipts)
+    if ended:
+        receipts.settle_at_end(run, fold.row.status, fold.row.finished_at or now)
+        folds.release(run)
+    if touched:
+        receipts.review_all(touched)
+    fold.written()
+    folds.keep(run, fold)
+
+
 def _fold_in(
-    batch: Batch, heads: Mapping[str, Head], open_folds: dict[str, Fold], now: datetime, rows: list[EventRow]
+    batch: Batch,
+    heads: Mapping[str, Head],
+    open_folds: dict[str, Fold],
+    now: datetime,
+    rows: list[EventRow],
+    store: Tables,
 ) -> Appended:
     head = heads.get(batch.run)
     if head is None or head[1] != batch.epoch:
-        return Appended(run=batch.run, first=0, last=0, bodies=[], fenced=True)
-    fold = open_folds.get(batch.run)
+        return _fenced(batch)
+    run, root = batch.run, batch.root
+    fold = open_folds.get(run)
     if fold is None:
-        fold = open_folds[batch.run] = folds.load(batch.run, status=head[2], last_seq=head[3])
+        fold = open_folds[run] = folds.load(run, status=head[2], last_seq=head[3])
     if not _in_order(batch.drafts, fold.final):
-        return Appended(run=batch.run, first=0, last=0, bodies=[], fenced=True)
+        return _fenced(batch)
     # The log's times never run backwards, also where the database read its clock before it got the lock.
     ts = max(now, fold.row.last_activity_at or now)
+    stored_ts = store.moment(ts)
     bodies = []
     first = seq = fold.row.last_seq
     for item in batch.drafts:
         seq += 1
-        body = encode(item, run=batch.run, root=batch.root, seq=seq, ts=ts)
+        body = encode(item, run=run, root=root, seq=seq, ts=ts)
         apply(fold, item.kind, item.body, At(seq, item.turn, item.call, item.at, ts))
-        rows.append((batch.run, seq, item.kind, item.turn, item.call, item.at, ts, body.decode()))
+        rows.append((run, seq, item.kind, item.turn, item.call, store.moment(item.at), stored_ts, body.decode()))
         bodies.append(body)
-    return Appended(run=batch.run, first=first + 1, last=seq, bodies=bodies, fenced=False)
+    return Appended(run=run, first=first + 1, last=seq, bodies=bodies, fenced=False)
+
+
+def _fenced(batch: Batch) -> Appended:
+    return Appended(run=batch.run, first=0, last=0, bodies=[], fenced=True)
 
 
 def _in_order(drafts: Sequence[Draft], final: bool) -> bool:

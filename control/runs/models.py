@@ -99,8 +99,10 @@ class Event(models.Model):
 class Call(models.Model):
     """One piece of work with a start and an end, folded from `call.*` events."""
 
-    id = models.CharField(primary_key=True, max_length=36)
-    run_id = models.CharField(max_length=36, db_index=True)
+    # One index serves both a run's calls and one call of a run: every index is paid for in each append.
+    pk = models.CompositePrimaryKey("run_id", "id")
+    run_id = models.CharField(max_length=36)
+    id = models.CharField(max_length=36)
     turn = models.PositiveIntegerField(null=True)
     operation = models.CharField(max_length=20)
     name = models.CharField(max_length=200)

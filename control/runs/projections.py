@@ -10,7 +10,7 @@ from control.runs import folds, log, receipts
 from control.runs.fold import COLUMNS, Fold
 from control.runs.models import Call, Command, Receipt, Run, Verdict
 from control.runs.steps import At, apply
-from control.runs.tables import tables
+from control.runs.tables import Writes, tables
 
 _PAGE = 2000
 
@@ -31,7 +31,9 @@ def rebuild(run_id: str) -> None:
         Run.objects.filter(pk=run_id).update(**{name: getattr(fold.row, name) for name in COLUMNS})
         Call.objects.filter(run_id=run_id).delete()
         Verdict.objects.filter(run_id=run_id).delete()
-        folds.write_rows(tables(), {run_id: fold})
+        writes = Writes()
+        folds.collect(writes, run_id, fold)
+        tables().write(writes)
         _receipts(run_id, fold)
 
 

@@ -3,18 +3,22 @@
 This is the one place where raw SQL pays: `bulk_create` reaches a sixth of the driver's own rate.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
+from operator import attrgetter
 from typing import Any, Protocol
 
 import orjson
 import psycopg
 from django.db import connection
 
+from agents.events import stamp
 from control.runs.fold import COLUMNS, CallRow, Columns, VerdictRow
 
-EventRow = tuple[str, int, str, int | None, str | None, datetime, datetime, str]
+# run, seq, kind, turn, call, at, ts, body; the two times in the form of `Tables.moment`.
+EventRow = tuple[str, int, str, int | None, str | None, Any, Any, str]
 Head = tuple[str, int, str, int]
 
 # What changes with nearly every event; the other columns, some of them indexed, are written only when they changed.
@@ -73,7 +77,7 @@ def _insert(table: str, names: Sequence[str], mark: str) -> str:
 
 def _upsert_call(mark: str) -> str:
     changes = ", ".join(f"{name} = excluded.{name}" for name in _CALL if name not in ("id", "run_id"))
-    return f"{_insert('runs_call', _CALL, mark)} ON CONFLICT (id) DO UPDATE SET {changes}"
+    return f"{_insert('runs_call', _CALL, mark)} ON CONFLICT (run_id, id) DO UPDATE SET {changes}"
 
 
 def _update(names: Sequence[str], mark: str, tail: str = "") -> str:
@@ -84,37 +88,22 @@ def _update(names: Sequence[str], mark: str, tail: str = "") -> str:
 _FREED = ", lease_until = NULL"
 
 
-def _call_values(run: str, call: CallRow) -> tuple[Any, ...]:
-    return (
-        call.id,
-        run,
-        call.turn,
-        call.operation,
-        call.name,
-        call.label,
-        call.status,
-        call.started_seq,
-        call.completed_seq,
-        call.attempts,
-        call.started_at,
-        call.completed_at,
-        call.input_tokens,
-        call.output_tokens,
-        call.cost_usd,
-        call.cost_source,
-    )
+_call_columns = attrgetter(*_CALL[2:])
+_busy_columns = attrgetter(*_BUSY)
+_all_columns = attrgetter(*COLUMNS)
+_verdict_columns = attrgetter(*_VERDICT[1:])
 
 
-def _verdict_values(run: str, verdict: VerdictRow) -> tuple[Any, ...]:
-    return (run, *(getattr(verdict, name) for name in _VERDICT[1:]))
+@dataclass(slots=True, kw_only=True)
+class Writes:
+    """What one append writes beside the receipts. `runs` holds id, columns, whether all of them, whether it ended."""
 
-
-def _run_values(run: str, row: Columns, names: Iterable[str]) -> list[Any]:
-    values: list[Any] = [getattr(row, name) for name in names]
-    if row.stopped is not None and len(values) == len(COLUMNS):
-        values[-1] = orjson.dumps(row.stopped).decode()
-    values.append(run)
-    return values
+    events: list[EventRow] = field(default_factory=list)
+    runs: list[tuple[str, Columns, bool, bool]] = field(default_factory=list)
+    calls: list[tuple[str, CallRow]] = field(default_factory=list)
+    verdicts: list[tuple[str, VerdictRow]] = field(default_factory=list)
+    # Status, run and id of calls that ended after their run.
+    late: list[tuple[str, str, str]] = field(default_factory=list)
 
 
 class Tables(Protocol):
@@ -124,40 +113,67 @@ class Tables(Protocol):
         """Lock these runs until the transaction ends; `(id, epoch, status, last_seq)` of each, and the time."""
         ...
 
-    def events(self, rows: Sequence[EventRow]) -> None: ...
-    def run(self, run: str, row: Columns, *, whole: bool, final: bool) -> None: ...
-    def calls(self, rows: Sequence[tuple[str, CallRow]]) -> None: ...
-    def verdicts(self, rows: Sequence[tuple[str, VerdictRow]]) -> None: ...
-    def late(self, rows: Sequence[tuple[str, str]]) -> None:
-        """`(status, call)` of calls that ended after their run."""
+    def moment(self, moment: datetime) -> Any:
+        """A time in the form in which the event rows take it."""
         ...
 
+    def write(self, writes: Writes) -> None: ...
     def bodies(self, run: str, after: int, limit: int) -> list[bytes]: ...
+
+
+def _stopped(row: Columns) -> str | None:
+    return None if row.stopped is None else orjson.dumps(row.stopped).decode()
+
+
+def _run_values(run: str, row: Columns, whole: bool) -> list[Any]:
+    if not whole:
+        return [*_busy_columns(row), run]
+    values = [*_all_columns(row), run]
+    values[-2] = _stopped(row)
+    return values
+
+
+def _statements(mark: str) -> dict[str, str]:
+    return {
+        "event": _insert("runs_event", _EVENT, mark),
+        "call": _upsert_call(mark),
+        "verdict": _insert("runs_verdict", _VERDICT, mark),
+        "late": f"UPDATE runs_call SET late_status = {mark} WHERE run_id = {mark} AND id = {mark}",
+        "busy": _update(_BUSY, mark),
+        "whole": _update(COLUMNS, mark),
+        "ended": _update(COLUMNS, mark, _FREED),
+    }
 
 
 # --- SQLite ----------------------------------------------------------------------------------------------------------
 
 
-def _lite(value: Any) -> Any:
-    """A value in the form in which Django stores and compares it on SQLite."""
-    if isinstance(value, datetime):
-        return str(value.astimezone(UTC).replace(tzinfo=None))
+def _lite_time(moment: datetime | None) -> str | None:
+    """A time in the form in which Django stores and compares it on SQLite."""
+    if moment is None:
+        return None
+    text = stamp(moment)
+    return f"{text[:10]} {text[11:19]}" if text[19:] == ".000000Z" else f"{text[:10]} {text[11:26]}"
+
+
+def _lite(values: Sequence[Any]) -> list[Any]:
+    return [
+        v if v is None or v.__class__ in _PLAIN else _lite_time(v) if isinstance(v, datetime) else _lite_other(v)
+        for v in values
+    ]
+
+
+def _lite_other(value: Any) -> Any:
     return str(value) if isinstance(value, Decimal) else value
 
 
-def _lite_all(values: Iterable[Any]) -> list[Any]:
-    return [_lite(value) if isinstance(value, datetime | Decimal) else value for value in values]
+_PLAIN = frozenset({str, int, bool})
 
 
 class SqliteTables:
     """Writers are serialised by BEGIN IMMEDIATE: reading a head is locking it. The clock is the machine's."""
 
-    _EVENTS = _insert("runs_event", _EVENT, "?")
-    _CALLS = _upsert_call("?")
-    _VERDICTS = _insert("runs_verdict", _VERDICT, "?")
-    _RUN_BUSY = _update(_BUSY, "?")
-    _RUN_WHOLE = _update(COLUMNS, "?")
-    _RUN_FINAL = _update(COLUMNS, "?", _FREED)
+    _SQL = _statements("?")
 
     def __init__(self) -> None:
         connection.ensure_connection()
@@ -169,25 +185,20 @@ class SqliteTables:
         found = {row[0]: row for row in self._raw.execute(sql, runs)}
         return found, datetime.now(UTC)
 
-    def events(self, rows: Sequence[EventRow]) -> None:
-        at = {row[5] for row in rows} | {row[6] for row in rows}
-        text = {moment: _lite(moment) for moment in at}
-        self._raw.executemany(
-            self._EVENTS, [(r[0], r[1], r[2], r[3], r[4], text[r[5]], text[r[6]], r[7]) for r in rows]
-        )
+    moment = staticmethod(_lite_time)
 
-    def run(self, run: str, row: Columns, *, whole: bool, final: bool) -> None:
-        sql = self._RUN_FINAL if final else self._RUN_WHOLE if whole else self._RUN_BUSY
-        self._raw.execute(sql, _lite_all(_run_values(run, row, COLUMNS if whole or final else _BUSY)))
-
-    def calls(self, rows: Sequence[tuple[str, CallRow]]) -> None:
-        self._raw.executemany(self._CALLS, [_lite_all(_call_values(run, call)) for run, call in rows])
-
-    def verdicts(self, rows: Sequence[tuple[str, VerdictRow]]) -> None:
-        self._raw.executemany(self._VERDICTS, [_lite_all(_verdict_values(run, verdict)) for run, verdict in rows])
-
-    def late(self, rows: Sequence[tuple[str, str]]) -> None:
-        self._raw.executemany("UPDATE runs_call SET late_status = ? WHERE id = ?", rows)
+    def write(self, writes: Writes) -> None:
+        raw, sql = self._raw, self._SQL
+        raw.executemany(sql["event"], writes.events)
+        for run, row, whole, ended in writes.runs:
+            kind = "ended" if ended else "whole" if whole else "busy"
+            raw.execute(sql[kind], _lite(_run_values(run, row, kind != "busy")))
+        if writes.calls:
+            raw.executemany(sql["call"], [_lite((call.id, run, *_call_columns(call))) for run, call in writes.calls])
+        if writes.verdicts:
+            raw.executemany(sql["verdict"], [_lite((run, *_verdict_columns(row))) for run, row in writes.verdicts])
+        if writes.late:
+            raw.executemany(sql["late"], writes.late)
 
     def bodies(self, run: str, after: int, limit: int) -> list[bytes]:
         sql = "SELECT CAST(body AS BLOB) FROM runs_event WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT ?"
@@ -203,54 +214,51 @@ _COPY_FROM = 6
 class PostgresTables:
     """Rows are locked in order of id, so that two transactions over the same runs never wait in a ring."""
 
-    _EVENTS = _insert("runs_event", _EVENT, "%s")
+    _SQL = _statements("%s")
     _COPY = f"COPY runs_event ({', '.join(_EVENT)}) FROM STDIN"
-    _CALLS = _upsert_call("%s")
-    _VERDICTS = _insert("runs_verdict", _VERDICT, "%s")
-    _RUN_BUSY = _update(_BUSY, "%s")
-    _RUN_WHOLE = _update(COLUMNS, "%s")
-    _RUN_FINAL = _update(COLUMNS, "%s", _FREED)
-    _HEADS = (
-        "SELECT id, epoch, status, last_seq, clock_timestamp() FROM runs_run WHERE id = ANY(%s) "
-        "ORDER BY id FOR NO KEY UPDATE"
-    )
-    _HEAD = "SELECT id, epoch, status, last_seq, clock_timestamp() FROM runs_run WHERE id = %s FOR NO KEY UPDATE"
+    _HEAD = "SELECT id, epoch, status, last_seq, clock_timestamp() FROM runs_run WHERE"
+    _ONE = f"{_HEAD} id = %s FOR NO KEY UPDATE"
+    _MANY = f"{_HEAD} id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
 
     def __init__(self) -> None:
         connection.ensure_connection()
-        raw = connection.connection
+        self._raw = connection.connection
         # Django leaves preparing off; the few statements here are worth it.
-        raw.prepare_threshold = 2
-        self._cursor = psycopg.Cursor(raw)
+        self._raw.prepare_threshold = 2
+        self._cursor = psycopg.Cursor(self._raw)
 
     def heads(self, runs: Sequence[str]) -> tuple[Mapping[str, Head], datetime]:
-        if len(runs) == 1:
-            rows = self._cursor.execute(self._HEAD, (runs[0],)).fetchall()
-        else:
-            rows = self._cursor.execute(self._HEADS, (list(runs),)).fetchall()
+        one = len(runs) == 1
+        rows = self._cursor.execute(self._ONE if one else self._MANY, (runs[0] if one else list(runs),)).fetchall()
         now = max((row[4] for row in rows), default=datetime.now(UTC))
         return {row[0]: row[:4] for row in rows}, now.astimezone(UTC)
 
-    def events(self, rows: Sequence[EventRow]) -> None:
-        if len(rows) < _COPY_FROM:
-            self._cursor.executemany(self._EVENTS, rows)
-            return
-        with self._cursor.copy(self._COPY) as copy:
-            for row in rows:
-                copy.write_row(row)
+    def moment(self, moment: datetime) -> datetime:
+        return moment
 
-    def run(self, run: str, row: Columns, *, whole: bool, final: bool) -> None:
-        sql = self._RUN_FINAL if final else self._RUN_WHOLE if whole else self._RUN_BUSY
-        self._cursor.execute(sql, _run_values(run, row, COLUMNS if whole or final else _BUSY))
+    def write(self, writes: Writes) -> None:
+        copied = len(writes.events) >= _COPY_FROM
+        if copied:
+            with self._cursor.copy(self._COPY) as copy:
+                for row in writes.events:
+                    copy.write_row(row)
+        # One round trip for all the rest.
+        with self._raw.pipeline():
+            self._write_rest(writes, () if copied else writes.events)
 
-    def calls(self, rows: Sequence[tuple[str, CallRow]]) -> None:
-        self._cursor.executemany(self._CALLS, [_call_values(run, call) for run, call in rows])
-
-    def verdicts(self, rows: Sequence[tuple[str, VerdictRow]]) -> None:
-        self._cursor.executemany(self._VERDICTS, [_verdict_values(run, verdict) for run, verdict in rows])
-
-    def late(self, rows: Sequence[tuple[str, str]]) -> None:
-        self._cursor.executemany("UPDATE runs_call SET late_status = %s WHERE id = %s", rows)
+    def _write_rest(self, writes: Writes, events: Sequence[EventRow]) -> None:
+        cursor, sql = self._cursor, self._SQL
+        if events:
+            cursor.executemany(sql["event"], events)
+        for run, row, whole, ended in writes.runs:
+            kind = "ended" if ended else "whole" if whole else "busy"
+            cursor.execute(sql[kind], _run_values(run, row, kind != "busy"))
+        if writes.calls:
+            cursor.executemany(sql["call"], [(call.id, run, *_call_columns(call)) for run, call in writes.calls])
+        if writes.verdicts:
+            cursor.executemany(sql["verdict"], [(run, *_verdict_columns(row)) for run, row in writes.verdicts])
+        if writes.late:
+            cursor.executemany(sql["late"], writes.late)
 
     def bodies(self, run: str, after: int, limit: int) -> list[bytes]:
         sql = "SELECT body FROM runs_event WHERE run_id = %s AND seq > %s ORDER BY seq LIMIT %s"

@@ -48,7 +48,7 @@ def _stopped_calls(run: Run, now: datetime) -> list[Draft]:
             ),
             at=now,
             turn=call.turn,
-            call=call.pk,
+            call=call.id,
         )
         for call in Call.objects.filter(run_id=run.pk, status=None).order_by("started_seq")
     ]

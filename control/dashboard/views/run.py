@@ -92,7 +92,7 @@ def _problem(code: str, message: str, **detail: Any) -> HttpResponse:
 def call(request: HttpRequest, run_id: str, call_id: str) -> HttpResponse:
     """One call with its whole result, which the run page only previews. `?plain=1` gives the text alone."""
     run = find(run_id)
-    row = Call.objects.filter(pk=call_id, run_id=run.pk).first()
+    row = Call.objects.filter(run_id=run.pk, id=call_id).first()
     event = (
         Event.objects.filter(run_id=run.pk, seq=row.completed_seq).values_list("body", flat=True).first()
         if row and row.completed_seq

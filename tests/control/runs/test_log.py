@@ -86,7 +86,7 @@ def test_after_the_final_event_only_call_late_is_taken() -> None:
     after = Run.objects.values().get(pk=run.pk)
     assert after.pop("last_seq") == before.pop("last_seq") + 1
     assert after == before
-    assert Call.objects.get(pk="c-1").late_status == "ok"
+    assert Call.objects.get(id="c-1").late_status == "ok"
 
 
 def test_a_batch_that_goes_on_after_its_own_final_event_is_refused_whole() -> None:
