@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import orjson
 import psycopg
-from django.db import connection
+from django.db import connections
 
 from agents.events import stamp
 from control.runs.fold import COLUMNS, CallRow, Columns, VerdictRow
@@ -175,9 +175,8 @@ class SqliteTables:
 
     _SQL = _statements("?")
 
-    def __init__(self) -> None:
-        connection.ensure_connection()
-        self._raw = connection.connection
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
 
     def heads(self, runs: Sequence[str]) -> tuple[Mapping[str, Head], datetime]:
         marks = ", ".join("?" * len(runs))
@@ -220,9 +219,8 @@ class PostgresTables:
     _ONE = f"{_HEAD} id = %s FOR NO KEY UPDATE"
     _MANY = f"{_HEAD} id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
 
-    def __init__(self) -> None:
-        connection.ensure_connection()
-        self._raw = connection.connection
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
         # Django leaves preparing off; the few statements here are worth it.
         self._raw.prepare_threshold = 2
         self._cursor = psycopg.Cursor(self._raw)
@@ -267,4 +265,6 @@ class PostgresTables:
 
 def tables() -> Tables:
     """The statements for this thread's connection. Cheap: make one per transaction, never keep it."""
-    return PostgresTables() if connection.vendor == "postgresql" else SqliteTables()
+    here = connections["default"]
+    here.ensure_connection()
+    return PostgresTables(here.connection) if here.vendor == "postgresql" else SqliteTables(here.connection)
