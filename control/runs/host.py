@@ -33,6 +33,8 @@ WATCH_S = 0.5
 # A warm shutdown is over within five seconds; what has not ended by then is ended by the guardian.
 DRAIN_S = 3.5
 DRAIN_REST_S = 0.8
+# A full worker keeps a message this long before it puts it back for others.
+FULL_WAIT_S = 1.0
 
 
 class Host:
@@ -108,11 +110,11 @@ class Host:
     # --- taking runs ------------------------------------------------------------------------------------------
 
     def offer(self, run_id: str) -> None:
-        """From any thread: take the run if it is there to be taken. Blocks while this worker is full, so that other
-        workers take the messages meanwhile."""
+        """From any thread: take the run if it is there to be taken. Blocks for a moment while this worker is full, so
+        that others take the messages; then the run goes back to them too."""
         with self._room:
-            self._room.wait_for(lambda: self._taken < self.capacity or self.draining)
-            if self.draining:
+            self._room.wait_for(lambda: self._taken < self.capacity or self.draining, FULL_WAIT_S)
+            if self._taken >= self.capacity or self.draining:
                 tasks.publish(run_id)
                 return
             self._taken += 1

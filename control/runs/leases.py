@@ -62,13 +62,15 @@ def claim(run_id: str, worker: str, *, adopt: bool = False) -> Claimed | None:
     """
     since = clock_s()
     host = this_host()
+    # SQLite means one machine, whose name may change with its network.
+    near = "1 = 1" if connection.vendor == "sqlite" else "(host IS NULL OR host = %s)"
+    free = "1 = 1" if adopt else "(parent IS NULL OR detached)"
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE runs_run SET status = 'running', epoch = epoch + 1, attempts = attempts + 1, worker = %s, "
             f"host = %s, lease_until = {ahead_sql(connection)} "
-            "WHERE id = %s AND status = 'queued' AND lease_until IS NULL AND (host IS NULL OR host = %s) "
-            f"AND ({'1 = 1' if adopt else 'parent IS NULL OR detached'}) RETURNING epoch",
-            [worker, host, settings.LEASE_SECONDS, run_id, host],
+            f"WHERE id = %s AND status = 'queued' AND lease_until IS NULL AND {near} AND {free} RETURNING epoch",
+            [worker, host, settings.LEASE_SECONDS, run_id, *([host] if "%s" in near else [])],
         )
         row = cursor.fetchone()
     if row is None:

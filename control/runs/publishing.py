@@ -1,6 +1,9 @@
 """Tells the workers of a queued run after commit. Only a hint: the sweeper publishes again what nobody claimed."""
 
+from django.conf import settings
 from django.db import transaction
+
+from control.runs.models import Run
 
 
 def publish_later(run_id: str) -> None:
@@ -12,4 +15,6 @@ def _publish(run_id: str) -> None:
     # Imported late: Celery is loaded only by processes that start runs.
     from control.runs import tasks
 
-    tasks.publish(run_id)
+    # A run whose workspace is on one machine goes to the workers there; without Redis there is one machine.
+    host = Run.objects.values_list("host", flat=True).filter(pk=run_id).first() if settings.REDIS_URL else None
+    tasks.publish(run_id, host)

@@ -20,8 +20,9 @@ from control.runs.models import Command, Run, Worker
 
 _FINAL = [status.value for status in FINAL]
 PUBLISH_AGAIN_S = 2.0
-# What has been queued for long is published again more rarely: copies pile up where all workers are busy.
+# What has been queued for long is published again more rarely.
 PUBLISH_OLD_S = 30.0
+PUBLISH_MOST = 200
 # How long a run waits for the one machine that has its workspace.
 HOST_PATIENCE_S = 600.0
 
@@ -108,7 +109,10 @@ def publish_unclaimed() -> None:
     old = Q(told__lt=now - timedelta(seconds=PUBLISH_OLD_S))
     free = Q(parent=None) | Q(detached=True)
     waiting = Run.objects.alias(told=told).filter(fresh | old, free, status=Status.QUEUED.value, lease_until=None)
-    found = list(waiting.order_by("priority", "created_at").values_list("pk", flat=True)[:200])
+    # Where all workers are full nobody would take a further copy, and copies would pile up.
+    workers = Worker.objects.filter(kind="worker", gone_at=None, draining=False)
+    room = sum(max(0, worker.capacity - worker.runs) for worker in workers)
+    found = list(waiting.order_by("priority", "created_at").values_list("pk", flat=True)[: min(room, PUBLISH_MOST)])
     Run.objects.filter(pk__in=found).update(published_at=now)
     for run_id in found:
         publishing.publish_later(run_id)

@@ -3,6 +3,7 @@
 import os
 
 import psutil
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from control.runs.clock import database_now
@@ -57,9 +58,13 @@ def leave(worker: str) -> None:
     Worker.objects.filter(pk=worker).update(gone_at=Now(), seen_at=Now(), runs=0)
 
 
-def is_here(worker: Worker) -> bool:
-    """Whether it ran on this machine, in this process namespace; then its process number means something."""
-    return worker.host == this_host()
+def here() -> "QuerySet[Worker]":
+    """Those on the roster that run on this machine, in this process namespace: their process numbers mean something.
+
+    A machine's name may change while it runs, so where the boot is known it decides.
+    """
+    there = Worker.objects.filter(gone_at=None, boot=this_boot())
+    return there if this_boot() else there.filter(host=this_host())
 
 
 def is_alive(worker: Worker) -> bool:

@@ -21,7 +21,6 @@ from agents.tools.processes import WORKER_MARK, end_marked
 from control.runs import roster
 from control.runs.chores import chore
 from control.runs.clock import database_now
-from control.runs.leases import this_boot, this_host
 from control.runs.models import Run, Worker
 from control.runs.reclaim import reclaim
 
@@ -46,8 +45,7 @@ def sweep() -> None:
 def sweep_here() -> None:
     """Workers of this machine: reclaim from the dead at once, and from the frozen when their lease is over."""
     now = database_now()
-    workers = Worker.objects.filter(host=this_host(), boot=this_boot(), gone_at=None)
-    for worker in workers:
+    for worker in roster.here():
         if not roster.is_alive(worker):
             _bury(worker)
         elif worker.kind == "worker" and _is_frozen(worker, now):
@@ -114,7 +112,7 @@ def sweep_elsewhere() -> None:
     now = database_now()
     grace = timedelta(seconds=settings.LEASE_RENEW_SECONDS)
     lapsed = Run.objects.filter(lease_until__lt=now - grace).order_by(Length("path").desc())
-    here = set(Worker.objects.filter(host=this_host(), boot=this_boot(), gone_at=None).values_list("pk", flat=True))
+    here = set(roster.here().values_list("pk", flat=True))
     # A worker here that is alive and well hands its lapsed runs back by itself; give it another lease to do so.
     late = now - grace - timedelta(seconds=settings.LEASE_SECONDS)
     runs = [run for run in lapsed if run.worker not in here or (run.lease_until and run.lease_until < late)]

@@ -66,7 +66,9 @@ def test_only_queued_runs_are_claimed(status: Status) -> None:
 
 
 def test_a_run_whose_workspace_is_on_another_host_is_left_to_that_host() -> None:
-    assert leases.claim(make_run(held=False, host="elsewhere").pk, "w-1") is None
+    claimed = leases.claim(make_run(held=False, host="elsewhere").pk, "w-1")
+    # With SQLite there is no other host: the machine's name has changed.
+    assert (claimed is None) == (connection.vendor != "sqlite")
 
 
 def test_an_attached_child_is_claimed_only_by_adoption() -> None:

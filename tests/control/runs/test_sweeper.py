@@ -151,11 +151,15 @@ def test_a_queued_run_that_nobody_claimed_is_published_again(published: list[str
     child = make_run(parent=make_run(), held=False)
     Run.objects.filter(pk=child.pk).update(created_at=timezone.now() - timedelta(seconds=9))
     reclaim.publish_unclaimed()
+    assert published == []  # no worker has room
+    _worker(capacity=5, runs=4)
+    reclaim.publish_unclaimed()
     assert published == [old.pk]
 
 
 def test_what_has_been_queued_for_long_is_published_more_rarely(published: list[str]) -> None:
     run = make_run(held=False)
+    _worker(capacity=5)
     now = timezone.now()
     Run.objects.filter(pk=run.pk).update(created_at=now - timedelta(minutes=5), published_at=now - timedelta(seconds=9))
     reclaim.publish_unclaimed()
