@@ -9,7 +9,7 @@ from django.template.loader import get_template
 from django.utils.safestring import SafeString, mark_safe
 
 from control.dashboard.document import Change, Document, Node
-from control.dashboard.folds import OUTLINE, TURNS
+from control.dashboard.folds import TURNS
 
 
 @cache
@@ -67,5 +67,6 @@ def turns_html(document: Document, *, last: int, before: int | None = None) -> t
     return _join(node_html(document, node) for node in nodes), more
 
 
-def outline_html(document: Document) -> SafeString:
-    return _join(node_html(document, node) for node in document.walk(OUTLINE))
+def root_html(document: Document, root: str) -> SafeString:
+    """All of one of the smaller containers: the outline, its marks, the chart."""
+    return _join(node_html(document, node) for node in document.walk(root))

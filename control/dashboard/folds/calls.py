@@ -82,6 +82,7 @@ def call_completed(fold: RunFold, event: Event) -> None:
             )  # fmt: skip
     elif event.turn in fold.turns and body.status in BAD:
         fold.turns[event.turn].errors += 1
+        fold.mark(event.seq)
     _bars(fold, event)
     _outline(fold, event)
 
@@ -177,6 +178,7 @@ def _spend(fold: RunFold, event: Event, cost: str | None, source: str | None) ->
             turn.cost_unknown = True
     except InvalidOperation:
         turn.cost_unknown = True
+    fold.chart(event.seq)
 
 
 def _bars(fold: RunFold, event: Event) -> None:

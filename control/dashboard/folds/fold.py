@@ -13,6 +13,10 @@ logger = logging.getLogger(__name__)
 
 TURNS = "turns"
 OUTLINE = "outline"
+MARKS = "marks"
+CHART = "chart"
+# A chart of more bars than this says nothing more.
+BARS = 90
 
 
 @dataclass(slots=True)
@@ -31,7 +35,7 @@ class RunFold:
     """The document of one run and what it takes to fold the next event into it. Pure: no clock, no I/O."""
 
     def __init__(self) -> None:
-        self.document = Document(TURNS, OUTLINE)
+        self.document = Document(TURNS, OUTLINE, MARKS, CHART)
         self.seq = 0
         self.turn = 0
         self.turns: dict[int, Turn] = {}
@@ -110,6 +114,20 @@ class RunFold:
             verdicts=turn.verdicts,
             errors=turn.errors,
         )
+
+    def mark(self, seq: int) -> None:
+        """Where to look first: the first error and every verdict, by turn."""
+        wrong = next((turn.number for turn in self.turns.values() if turn.errors), None)
+        judged = [turn.number for turn in self.turns.values() if turn.verdicts]
+        self.document.put("outline-marks", MARKS, "outline_marks", seq, error=wrong, verdicts=judged[-12:])
+
+    def chart(self, seq: int) -> None:
+        """Cost per turn as bars, the newest ones if there are many."""
+        costs = [(turn.number, turn.cost or Decimal(0)) for turn in self.turns.values()][-BARS:]
+        top = max((cost for _, cost in costs), default=Decimal(0))
+        if top > 0:
+            bars = [(number, cost, round(float(cost / top) * 100, 1)) for number, cost in costs]
+            self.document.put("cost-chart", CHART, "cost_chart", seq, bars=bars, width=max(len(bars), 24), top=top)
 
 
 Handler = Callable[[RunFold, Event], None]

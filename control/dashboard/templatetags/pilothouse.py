@@ -155,6 +155,12 @@ def still(value: Any) -> SafeString:
 
 
 @register.filter
+def rest(height: float) -> float:
+    """Where a bar of this height begins when it stands on the bottom of 100."""
+    return round(100 - height, 1)
+
+
+@register.filter
 def iso(value: Any) -> str:
     moment = _moment(value)
     return stamp(moment) if moment else ""

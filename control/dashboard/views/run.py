@@ -9,8 +9,9 @@ from django.shortcuts import render
 from django.utils.safestring import mark_safe
 
 from control.dashboard import documents, side
+from control.dashboard.folds import CHART, MARKS, OUTLINE
 from control.dashboard.frames import patches
-from control.dashboard.render import outline_html, turns_html
+from control.dashboard.render import root_html, turns_html
 from control.runs.models import Artifact, Call, Event, Run
 
 TURNS_SHOWN = 30
@@ -38,7 +39,7 @@ def page(request: HttpRequest, run_id: str) -> HttpResponse:
     with documents.opened(run.pk) as kept:
         after = kept.extend()
         turns, earlier = turns_html(kept.fold.document, last=TURNS_SHOWN, before=before)
-        outline = outline_html(kept.fold.document)
+        roots = {root: root_html(kept.fold.document, root) for root in (OUTLINE, MARKS, CHART)}
     # Read after the log: the numbers may be ahead of the turns, never behind what the first frame brings.
     run = find(run_id)
     context = side.context_of(run)
@@ -46,7 +47,7 @@ def page(request: HttpRequest, run_id: str) -> HttpResponse:
     context |= {
         "side": {name: mark_safe(shown[f"side-{name}"]) for name in side.PARTS},
         "turns": turns,
-        "outline": outline,
+        **roots,
         "earlier": earlier,
         "historic": before is not None,
         "after": after,
