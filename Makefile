@@ -40,13 +40,12 @@ check: $(STAMP)
 	step "types" $(BIN)/mypy --no-error-summary; \
 	step "import contracts" $(BIN)/lint-imports --no-logo; \
 	step "house sizes" $(BIN)/pytest --no-header -p no:cacheprovider -s tests/test_house.py; \
-	step "templates" $(BIN)/djlint templates --check --lint --quiet; \
+	step "templates" $(BIN)/djlint templates --lint --quiet; \
 	if [ -n "$$failed" ]; then echo "check: failed:$$failed" >&2; exit 1; fi; echo "check: all good"
 
 fix: $(STAMP)
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format --quiet .
-	@$(BIN)/djlint templates --reformat --quiet || true
 
 bench: $(STAMP)
 	@test -f tests/bench/__main__.py || { echo "bench: this version has no measurements yet" >&2; exit 1; }
