@@ -6,7 +6,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
-from django.db import InterfaceError, OperationalError, connection
+from django.db import connection
+
+from control.runs.outages import AWAY
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,7 +34,7 @@ class DbThreads:
         while True:
             try:
                 return await self.once(work, *args, **kwargs)
-            except (OperationalError, InterfaceError) as error:
+            except AWAY as error:
                 logger.warning("%s waits for the database: %s", getattr(work, "__qualname__", work), error)
                 await asyncio.sleep(wait)
                 wait = min(wait * 2, LONGEST_WAIT_S)
@@ -44,6 +46,6 @@ class DbThreads:
 def _guarded(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     try:
         return work(*args, **kwargs)
-    except (OperationalError, InterfaceError):
+    except AWAY:
         connection.close()
         raise

@@ -1,11 +1,21 @@
-"""A child of `up` ends with it, also when `up` is killed: it holds one end of a pipe and stops at its end of file."""
+"""How a process of ours begins and ends in order.
 
+A child of `up` ends with it, also when `up` is killed: it holds one end of a pipe and stops at its end of file.
+"""
+
+import logging
 import os
 import signal
 import sys
 import threading
 
 from django.core.management.base import CommandParser
+from django.db import connection
+
+from control.runs import roster
+from control.runs.outages import AWAY
+
+logger = logging.getLogger(__name__)
 
 
 def add_argument(parser: CommandParser) -> None:
@@ -15,6 +25,16 @@ def add_argument(parser: CommandParser) -> None:
 def end_with_parent() -> None:
     """Watch standard input in a thread and, at its end, send this process SIGTERM."""
     threading.Thread(target=_watch, name="parent watch", daemon=True).start()
+
+
+def farewell(worker: str) -> None:
+    """Leave the roster; if the database does not answer now, the sweeper strikes us off."""
+    # This thread's connection has been idle since the start and may be dead.
+    connection.close()
+    try:
+        roster.leave(worker)
+    except AWAY as error:
+        logger.warning("not struck off the roster: %s", error)
 
 
 def _watch() -> None:

@@ -55,6 +55,7 @@ def seen(worker: str, *, runs: int = 0, draining: bool = False) -> None:
 
 
 def leave(worker: str) -> None:
+    """Strike it off."""
     Worker.objects.filter(pk=worker).update(gone_at=Now(), seen_at=Now(), runs=0)
 
 

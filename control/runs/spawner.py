@@ -5,14 +5,13 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING
 
-from django.db import DatabaseError
-
 from agents.commands import CommandKind, Scope
 from agents.ports import ChildEnd, SpawnRequest
 from agents.spec import Status
 from control.runs import inbox, spawning
 from control.runs.held import Held
 from control.runs.models import Run
+from control.runs.outages import AWAY
 
 if TYPE_CHECKING:
     from control.runs.host import Host
@@ -95,7 +94,7 @@ class HostedChild:
     async def _take(self) -> Held | None:
         try:
             return await self._host.take(self.run, adopt=True)
-        except DatabaseError as error:
+        except AWAY as error:
             logger.warning("child %s not claimed yet: %s", self.run, error)
             return None
 

@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 
-from django.db import DatabaseError, InterfaceError, OperationalError, close_old_connections, connection
+from django.db import connection
 
 from agents.errors import Fenced
 from agents.events import Draft
 from control.runs import log
 from control.runs.bus import EVENTS, Bus
 from control.runs.hints import events_message
+from control.runs.outages import AWAY
 
 logger = logging.getLogger(__name__)
 
@@ -127,7 +128,6 @@ class Writer:
             while jobs := self._take():
                 self._commit(jobs)
             if self._closing:
-                close_old_connections()
                 connection.close()
                 return
 
@@ -148,7 +148,7 @@ class Writer:
                     jobs = self._without_committed(jobs)
                 self._settle(jobs, log.append([job.batch() for job in jobs]) if jobs else [])
                 return
-            except (OperationalError, InterfaceError) as error:
+            except AWAY as error:
                 logger.warning("events of %d runs wait for the database: %s", len(jobs), error)
                 connection.close()
                 doubtful = True
@@ -161,8 +161,7 @@ class Writer:
                         self._commit([job])
                     return
                 logger.exception("run %s: the log refused its events", jobs[0].pen.run)
-                if not isinstance(error, DatabaseError):
-                    connection.close()
+                connection.close()
                 self._refuse(jobs[0], error)
                 return
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from agents.commands import CommandKind, Scope
 from control.runs import inbox
@@ -338,3 +339,52 @@ def test_of_a_batch_the_finished_calls_stay_and_the_untouched_ones_run(make_hous
     house.worker()
     assert reach(run, "completed", "failed", "lost").status == "completed"
     assert list(lines(journal)) == ["1", "2", "3", "4"]
+
+
+def test_a_run_that_waits_for_a_person_is_held_by_nobody_until_the_answer(make_house: MakeHouse) -> None:
+    question = ("clarify", {"question": "Which branch?"})
+    house = make_house(
+        lambda request: say(f"on {answered(request)[0]}") if answered(request) else ask_tools(question),
+        PARK_AFTER_SECONDS="0.3",
+    )
+    first = house.worker()
+    run = house.begin()
+    until(lambda: row(run).status == "waiting" and row(run).lease_until is None, what="the run is parked")
+    assert row(run).attempts == 0
+    first.send_signal(signal.SIGTERM)
+    assert first.wait(10) == 0
+    assert row(run).status == "waiting"
+    call = row(run).waiting_call
+    inbox.issue(run_id=run, kind=CommandKind.ANSWER, by="ann", args={"call": call, "text": "main"})
+    assert row(run).status == "queued"
+    house.worker()
+    house.publish(run)
+    ended = reach(run, "completed", "failed")
+    assert ended.final is not None and "main" in ended.final
+    assert ended.attempts == 1
+
+
+@pytest.mark.postgres
+def test_a_database_that_drops_every_connection_again_and_again_loses_no_event(make_house: MakeHouse) -> None:
+    turns = 15
+
+    def script(request: Any) -> Response:
+        return say("done") if len(answered(request)) == turns else ask_tools(("list_files", {}))
+
+    house = make_house(lambda request: script(request))
+    house.worker()
+    house.desk()
+    runs = [house.begin(f"task {number}") for number in range(4)]
+    while any(row(run).status in ("queued", "running") for run in runs):
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        time.sleep(0.1)
+    for run in runs:
+        assert row(run).status == "completed", (row(run).status, row(run).exit_reason, row(run).activity)
+        found = events(run)
+        assert [event["seq"] for event in found] == list(range(1, len(found) + 1))
+        assert [event["turn"] for event in found if event["kind"] == "turn.completed"] == list(range(1, turns + 2))
+        assert kinds(run).count("run.completed") == 1

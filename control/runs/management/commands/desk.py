@@ -42,7 +42,7 @@ class Command(BaseCommand):
         self.stdout.flush()
         desk.run()
         consumer.stop(0.5)
-        roster.leave(me)
+        parentage.farewell(me)
         bus().close(0.3)
 
 

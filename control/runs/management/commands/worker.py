@@ -33,7 +33,7 @@ class Command(BaseCommand):
         if with_parent:
             parentage.end_with_parent()
         asyncio.run(self._serve(worker, capacity))
-        roster.leave(worker)
+        parentage.farewell(worker)
         tasks.flush(0.5)
         bus().close(0.3)
         sys.stdout.flush()
