@@ -7,10 +7,10 @@ import orjson
 from agents.messages import Usage
 from agents.providers import wire
 from agents.providers.assemble import Assembler, Unattributable, is_opaque
-from agents.providers.failures import BROKEN_OFF, CUT, FILTERED, PLAIN_KEYS, is_error
+from agents.providers.failures import BROKEN_OFF, CUT, FILTERED, PLAIN_KEYS, is_error, names_error
 from agents.providers.opaque import Opaque
 from agents.providers.stream import Broken
-from agents.providers.usage import money, openai_usage
+from agents.providers.usage import count, money, openai_usage
 
 _PINGS = frozenset({"ping", "heartbeat", "keepalive", "keep-alive"})
 _PLAIN_DELTA = frozenset({"role", "content", "tool_calls", "refusal", "function_call"})
@@ -34,6 +34,8 @@ class CompletionFold:
         self._refusal: list[str] = []
         self._thinking: list[str] = []
         self._usage: dict[str, Any] | None = None
+        self._whole = self._in_pieces = self._calls_by_list = False
+        self._index: int | None = None
 
     # --- what comes in ---
 
@@ -45,13 +47,14 @@ class CompletionFold:
         except ValueError:
             self._odd(name, data)
             return
-        if name and (name in _PINGS or name == "error"):
-            if name == "error":
+        if name and (name in _PINGS or names_error(name)):
+            if names_error(name):
                 raise Broken(None, "an error event", b"event: error\ndata: " + data)
             return
         self._value(chunk, data)
 
     def document(self, value: Any, body: bytes) -> None:
+        self._whole = True
         self._value(value, body)
 
     def _odd(self, name: str, data: bytes) -> None:
@@ -62,7 +65,7 @@ class CompletionFold:
             return
         if not stripped or name in _PINGS:
             return
-        if name == "error":
+        if names_error(name):
             raise Broken(None, "an error event", b"event: error\ndata: " + data)
         try:
             chunk = wire.loads(stripped)
@@ -99,25 +102,43 @@ class CompletionFold:
         if usage:
             self._take_usage(usage)
         if choices:
-            choice = _first_choice(choices)
+            choice = self._first_choice(choices)
             if choice is not None:
                 self._choice(choice, data)
 
+    def _first_choice(self, choices: Any) -> dict[str, Any] | None:
+        """The choice of the lowest index, which the first chunk tells: we ask for one answer, whatever comes beside."""
+        if choices.__class__ is list and len(choices) == 1:
+            only = choices[0]
+            if only.__class__ is dict and self._index is not None and only.get("index") == self._index:
+                return only
+        found = [c for c in (choices if isinstance(choices, list) else [choices]) if isinstance(c, dict)]
+        if not found:
+            return None
+        first = min(found, key=_index_of)
+        if self._index is None:
+            self._index = _index_of(first)
+        return first if _index_of(first) == self._index else None
+
     def _choice(self, choice: dict[str, Any], data: bytes) -> None:
-        message = choice.get("message")
-        delta = choice.get("delta") or message
+        delta, message, before = choice.get("delta"), choice.get("message"), self.progress
+        whole = self._whole and isinstance(message, dict)
+        if not delta and isinstance(message, dict):
+            # Behind pieces a message says the same once more; only a call in it may be new.
+            delta = {"tool_calls": message.get("tool_calls")} if self._in_pieces else message
         if isinstance(delta, dict):
             try:
-                self._delta(delta, whole=delta is message)
+                self._delta(delta, whole=whole)
             except Unattributable as error:
                 raise Broken("malformed_response", str(error), data) from None
         elif isinstance(text := choice.get("text"), str):
             self._say(text)
+        self._in_pieces |= delta is not message and self.progress > before
         if choice.get("error"):
             raise Broken(None, "an error inside the answer", data)
         reason = choice.get("finish_reason")
-        if reason is None:
-            reason = "stop" if message is not None and delta is message else None
+        if reason is None and whole:
+            reason = "stop"
         if isinstance(reason, str) and reason.lower() not in _NO_REASON:
             self._finish(reason.lower(), choice, data)
 
@@ -140,6 +161,8 @@ class CompletionFold:
             else:
                 self._parts(content)
         if calls := delta.get("tool_calls"):
+            # Some servers say the same once more as a legacy function call.
+            self._calls_by_list = True
             before = self.calls.progress
             self.calls.feed(calls, whole=whole)
             self.progress += self.calls.progress - before
@@ -147,7 +170,7 @@ class CompletionFold:
             for key, value in delta.items():
                 if key not in _PLAIN_DELTA and is_opaque(key) and self.opaque.add(key, value):
                     self.progress += 1
-        if legacy := delta.get("function_call"):
+        if (legacy := delta.get("function_call")) and not self._calls_by_list:
             self.calls.feed([{"index": 0, "function": legacy}])
             self.progress += 1
         if isinstance(refusal := delta.get("refusal"), str) and refusal:
@@ -165,8 +188,14 @@ class CompletionFold:
                     pieces = inner if isinstance(inner, list) else [inner]
                     self._thinking.extend(t for p in pieces if (t := p.get("text") if isinstance(p, dict) else p))
                     self.progress += 1
-                elif isinstance(text := part.get("text"), str):
-                    self._say(text)
+                elif part.get("type") == "refusal" and isinstance(part.get("refusal"), str):
+                    self._refusal.append(part["refusal"])
+                    self.progress += 1
+                else:
+                    text = part.get("text")
+                    inner = text.get("value") if isinstance(text, dict) else text
+                    if isinstance(inner, str):
+                        self._say(inner)
 
     def _say(self, text: str) -> None:
         if text:
@@ -216,15 +245,9 @@ class CompletionFold:
         return bool(len(self.calls) and max_output_tokens and usage and usage.output >= max_output_tokens)
 
 
-def _first_choice(choices: Any) -> dict[str, Any] | None:
-    """The choice of index 0: we ask for one answer, whatever comes beside it."""
-    if isinstance(choices, dict):
-        return choices
-    if not isinstance(choices, list):
-        return None
-    if len(choices) == 1 and isinstance(only := choices[0], dict) and not only.get("index"):
-        return only
-    return next((c for c in choices if isinstance(c, dict) and not c.get("index")), None)
+def _index_of(choice: dict[str, Any]) -> int:
+    index = choice.get("index")
+    return count(index) if index else 0
 
 
 def _nested_usage(chunk: dict[str, Any]) -> Any:

@@ -49,6 +49,11 @@ def is_error(chunk: dict[str, Any]) -> bool:
     )
 
 
+def names_error(event: str) -> bool:
+    """Whether the name of an event says that it is an error, whatever its data is."""
+    return bool(event) and event.lower().endswith(_ERROR_TYPES)
+
+
 def _says_something(value: Any, *, strict: bool) -> bool:
     """Null, false and empty text are no error; beside choices, neither is an object whose fields are all empty."""
     if value is None or value is False or value == "" or value == 0 or value == []:

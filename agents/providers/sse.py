@@ -78,17 +78,24 @@ class SseDecoder:
                     events.append(SseEvent(self._name, data[0] if len(data) == 1 else b"\n".join(data)))
                     data.clear()
                 self._name = ""
-            else:
-                self._field(line)
+            elif (stray := self._field(line)) is not None:
+                events.append(stray)
         return events
 
-    def _field(self, line: bytes) -> None:
+    def _field(self, line: bytes) -> SseEvent | None:
+        """Take in a field. What is none, but a line of JSON or an `error:`, is an event: by the standard it would be
+        ignored, and the end mark behind it would make half an answer a whole one."""
         name, _, value = line.partition(b":")
         if name == b"event":
             self._name = value.removeprefix(b" ").decode("utf-8", "replace")
         elif name == b"data":
             self._data.append(value.removeprefix(b" "))
+        elif name == b"error":
+            return SseEvent("error", value.strip())
+        elif line.startswith(b"{"):
+            return SseEvent("", line)
         # Comments have an empty name. `id` and `retry` are for reconnecting clients; an answer cannot be resumed.
+        return None
 
     def _without_bom(self, chunk: bytes) -> bytes:
         """Drop one byte order mark at the very start; hold its first bytes back until it is known to be one."""
@@ -118,7 +125,9 @@ class SseDecoder:
     def end(self) -> list[SseEvent]:
         """What the open event holds at the end of the stream. The standard drops it; servers rely on its being read."""
         data = self.rest
+        stray = self._field(b"".join(self._pieces)) if self._pieces and self._pieces[0][:1] in (b"{", b"e") else None
         name, self._name = self._name, ""
         self._data.clear()
         self._pieces.clear()
-        return [SseEvent(name, data)] if data else []
+        found = [SseEvent(name, data)] if data else []
+        return [*found, stray] if stray is not None else found

@@ -37,7 +37,7 @@ class Fold(Protocol):
 
     def event(self, name: str, data: bytes) -> None: ...
     def document(self, value: Any, body: bytes) -> None:
-        """One JSON document: a complete answer in place of a stream, or one line of a stream of lines."""
+        """One JSON document: a complete answer in place of a stream."""
         ...
 
     def fresh_text(self) -> str:
@@ -140,14 +140,13 @@ class Reader:
         if body.startswith(b"<"):
             raise Broken("malformed_response", "the answer is an HTML page, not JSON; check the base URL", self.sample)
         try:
-            documents = [(wire.loads(body), body)]
-        except wire.NotJSON:
-            try:
-                documents = [(wire.loads(line), line) for line in body.split(b"\n") if line.strip()]
-            except wire.NotJSON as error:
+            self._fold.document(wire.loads(body), body)
+        except wire.NotJSON as error:
+            events = [*self._decoder.feed(body), *self._decoder.end()]
+            if not events:
                 raise Broken("malformed_response", f"the answer is no JSON ({error})", self.sample) from None
-        for value, text in documents:
-            self._fold.document(value, text)
+            for name, data in events:
+                self._fold.event(name, data)
         self._progressed()
 
     def _progressed(self) -> None:

@@ -1,11 +1,14 @@
 """Token counts and cost as providers report them, brought to one normal form."""
 
 from collections.abc import Mapping
-from decimal import Context, Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation, Overflow
 from typing import Any
 
 from agents.messages import Usage
 
+# Nothing that is counted or paid here comes near these; more than that is noise, and breaks whoever stores it.
+MAX_COUNT = 10**12
+_MAX_MONEY = Decimal(10**9)
 # A cost that went through binary floating point somewhere carries noise after its fifteenth digit; twelve are plenty.
 _DIGITS = Context(prec=12)
 
@@ -15,9 +18,10 @@ def count(value: Any) -> int:
     if isinstance(value, bool) or value is None:
         return 0
     try:
-        return max(int(value), 0)
+        found = max(int(value), 0)
     except (TypeError, ValueError, OverflowError):
         return 0
+    return found if found <= MAX_COUNT else 0
 
 
 def money(value: Any) -> str | None:
@@ -28,9 +32,11 @@ def money(value: Any) -> str | None:
         return None
     try:
         amount = _DIGITS.create_decimal(repr(value) if isinstance(value, float) else value)
-    except InvalidOperation:
+    except (InvalidOperation, Overflow):
         return None
-    return plain(amount) if amount.is_finite() and amount >= 0 else None
+    if not amount.is_finite() or not 0 <= amount <= _MAX_MONEY:
+        return None
+    return plain(round(amount, 18) if amount < 1 else amount)
 
 
 def plain(amount: Decimal) -> str:

@@ -88,3 +88,17 @@ def test_a_price_belongs_to_a_model_at_a_host() -> None:
     assert dated.of(Usage(input=1000, output=100, cache_read=1000)) == "0.00475"
     assert catalog.price("gpt-4o", "http://127.0.0.1:8000/v1") is None
     assert catalog.price("gpt-4o-realtime", "https://api.openai.com/v1") is None
+
+
+@pytest.mark.parametrize("value", [1e30, 10**40, "9" * 300])
+def test_a_count_beyond_all_reason_counts_nothing(value: object) -> None:
+    assert openai_usage({"prompt_tokens": value, "completion_tokens": 2}) == Usage(output=2)
+
+
+@pytest.mark.parametrize("value", ["1e9999999", 1e300, "1e12"])
+def test_a_cost_beyond_all_reason_is_none(value: object) -> None:
+    assert money(value) is None
+
+
+def test_a_cost_is_as_long_as_a_person_can_read() -> None:
+    assert len(money(1e-300) or "") < 20
