@@ -2,8 +2,11 @@
 
 from collections.abc import Iterable
 from functools import cache
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.template import Context, Template
 from django.template.loader import get_template
 from django.utils.safestring import SafeString, mark_safe
@@ -67,6 +70,13 @@ def turns_html(document: Document, *, last: int, before: int | None = None) -> t
     return _join(node_html(document, node) for node in nodes), more
 
 
-def root_html(document: Document, root: str) -> SafeString:
-    """All of one of the smaller containers: the outline, its marks, the chart."""
-    return _join(node_html(document, node) for node in document.walk(root))
+def root_html(document: Document, root: str, first: int | None = None) -> SafeString:
+    """One of the smaller containers: the outline, its marks, the chart. Only the `first` parts of it, if given."""
+    return _join(node_html(document, node) for node in islice(document.walk(root), first))
+
+
+def warm_up() -> None:
+    """Compile the parts before the first page asks for them: half a second that nobody then waits for."""
+    for folder in settings.TEMPLATES[0]["DIRS"]:
+        for path in sorted(Path(folder).rglob("*.html")):
+            _template(path.relative_to(folder).as_posix())

@@ -82,7 +82,7 @@ def call_completed(fold: RunFold, event: Event) -> None:
             )  # fmt: skip
     elif event.turn in fold.turns and body.status in BAD:
         fold.turns[event.turn].errors += 1
-        fold.mark(event.seq)
+        fold.mark()
     _bars(fold, event)
     _outline(fold, event)
 
@@ -178,7 +178,7 @@ def _spend(fold: RunFold, event: Event, cost: str | None, source: str | None) ->
             turn.cost_unknown = True
     except InvalidOperation:
         turn.cost_unknown = True
-    fold.chart(event.seq)
+    fold.chart()
 
 
 def _bars(fold: RunFold, event: Event) -> None:
@@ -200,7 +200,7 @@ def _bars(fold: RunFold, event: Event) -> None:
 
 def _outline(fold: RunFold, event: Event) -> None:
     if event.turn:
-        fold.outline(event.turn, event.seq)
+        fold.outline(event.turn)
 
 
 def close_open(fold: RunFold, event: Event) -> None:
@@ -217,4 +217,4 @@ def close_open(fold: RunFold, event: Event) -> None:
         head = fold.document.nodes[f"turn-{number}-head"]
         if head.context["state"] != "done":
             fold.document.change(head.id, event.seq, state="done")
-            fold.outline(number, event.seq)
+            fold.outline(number)

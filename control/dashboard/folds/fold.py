@@ -45,15 +45,19 @@ class RunFold:
         # Which element tells of an event that is told in a call's row: evidence links lead there.
         self.rows: dict[int, str] = {}
         self.ended = False
+        # Summaries that lag behind their turns until the end of `feed`: one making each, however many events came.
+        self._outlines: dict[int, None] = {}
+        self._marks = self._chart = False
 
     def feed(self, raw: Iterable[bytes | str]) -> None:
         """Fold the next events in. One that was folded already is skipped, so overlap does no harm."""
         for line in raw:
             event = decode(line)
             if event.seq > self.seq:
-                self.apply(event)
+                self._apply(event)
+        self._summarise()
 
-    def apply(self, event: Event) -> None:
+    def _apply(self, event: Event) -> None:
         if event.turn is not None and event.turn > self.turn:
             self.turn = event.turn
         handler = HANDLERS.get(event.kind)
@@ -99,35 +103,51 @@ class RunFold:
         where = parent or self.body(event)
         return self.document.put(f"event-{event.seq}", where, part, event.seq, at=event.at, data=event.data, **context)
 
-    def outline(self, number: int, seq: int) -> None:
-        """Bring the outline's row of a turn up to date."""
-        turn = self.turns.get(number)
-        if turn is None:
-            return
-        squares = [self.document.nodes[f"call-{call}"].context for call in turn.calls]
+    def outline(self, number: int) -> None:
+        """The outline's row of this turn is out of date."""
+        if number in self.turns:
+            self._outlines[number] = None
+
+    def mark(self) -> None:
+        """There is a new error or verdict to look at first."""
+        self._marks = True
+
+    def chart(self) -> None:
+        """A turn has cost something."""
+        self._chart = True
+
+    def _summarise(self) -> None:
+        for number in self._outlines:
+            self._outline_turn(self.turns[number])
+        if self._marks:
+            wrong = next((turn.number for turn in self.turns.values() if turn.errors), None)
+            judged = [turn.number for turn in self.turns.values() if turn.verdicts]
+            self.document.put("outline-marks", MARKS, "outline_marks", self.seq, error=wrong, verdicts=judged[-12:])
+        if self._chart:
+            self._cost_chart()
+        self._outlines.clear()
+        self._marks = self._chart = False
+
+    def _outline_turn(self, turn: Turn) -> None:
+        calls = [self.document.nodes[f"call-{call}"].context for call in turn.calls]
         self.document.change(
-            f"outline-{number}",
-            seq,
-            squares=[(square["state"], square["name"]) for square in squares],
+            f"outline-{turn.number}",
+            self.seq,
+            squares=[(call["state"], call["name"]) for call in calls],
             cost=turn.cost,
             cost_unknown=turn.cost_unknown,
             verdicts=turn.verdicts,
             errors=turn.errors,
         )
 
-    def mark(self, seq: int) -> None:
-        """Where to look first: the first error and every verdict, by turn."""
-        wrong = next((turn.number for turn in self.turns.values() if turn.errors), None)
-        judged = [turn.number for turn in self.turns.values() if turn.verdicts]
-        self.document.put("outline-marks", MARKS, "outline_marks", seq, error=wrong, verdicts=judged[-12:])
-
-    def chart(self, seq: int) -> None:
+    def _cost_chart(self) -> None:
         """Cost per turn as bars, the newest ones if there are many."""
-        costs = [(turn.number, turn.cost or Decimal(0)) for turn in self.turns.values()][-BARS:]
-        top = max((cost for _, cost in costs), default=Decimal(0))
+        costs = [(turn.number, turn.cost or Decimal(0)) for turn in list(self.turns.values())[-BARS:]]
+        top = max(cost for _, cost in costs)
         if top > 0:
             bars = [(number, cost, round(float(cost / top) * 100, 1)) for number, cost in costs]
-            self.document.put("cost-chart", CHART, "cost_chart", seq, bars=bars, width=max(len(bars), 24), top=top)
+            width = max(len(bars), 24)
+            self.document.put("cost-chart", CHART, "cost_chart", self.seq, bars=bars, width=width, top=top)
 
 
 Handler = Callable[[RunFold, Event], None]

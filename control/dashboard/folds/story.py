@@ -46,8 +46,8 @@ def verdict_issued(fold: RunFold, event: Event) -> None:
     turn = fold.turns.get(event.turn or 0)
     if turn is not None:
         turn.verdicts += 1
-        fold.mark(event.seq)
-        fold.outline(turn.number, event.seq)
+        fold.mark()
+        fold.outline(turn.number)
 
 
 @on("edit.recorded")

@@ -15,6 +15,7 @@ from control.dashboard.render import root_html, turns_html
 from control.runs.models import Artifact, Call, Event, Run
 
 TURNS_SHOWN = 30
+OUTLINE_SHOWN = 300
 # Above this a whole result is shown cut; the rest is in its artifact.
 WHOLE = 2_000_000
 
@@ -39,7 +40,8 @@ def page(request: HttpRequest, run_id: str) -> HttpResponse:
     with documents.opened(run.pk) as kept:
         after = kept.extend()
         turns, earlier = turns_html(kept.fold.document, last=TURNS_SHOWN, before=before)
-        roots = {root: root_html(kept.fold.document, root) for root in (OUTLINE, MARKS, CHART)}
+        roots = {root: root_html(kept.fold.document, root, OUTLINE_SHOWN) for root in (OUTLINE, MARKS, CHART)}
+        turns_hidden = max(0, len(kept.fold.turns) - OUTLINE_SHOWN)
     # Read after the log: the numbers may be ahead of the turns, never behind what the first frame brings.
     run = find(run_id)
     context = side.context_of(run)
@@ -48,6 +50,7 @@ def page(request: HttpRequest, run_id: str) -> HttpResponse:
         "side": {name: mark_safe(shown[f"side-{name}"]) for name in side.PARTS},
         "turns": turns,
         **roots,
+        "turns_hidden": turns_hidden,
         "earlier": earlier,
         "historic": before is not None,
         "after": after,
