@@ -15,7 +15,7 @@ from agents.engine.runner import Ports, Running
 from agents.errors import ConfigError, Fenced
 from agents.events import draft
 from agents.providers import connect
-from control.runs import inbox, leases, outfit, publishing, tasks
+from control.runs import inbox, leases, outfit, publishing, reclaim, tasks
 from control.runs.bus import Bus
 from control.runs.dbthreads import DbThreads
 from control.runs.guardian import Guardian
@@ -102,7 +102,7 @@ class Host:
                 await asyncio.wait_for(self._idle.wait(), DRAIN_S)
         if self.held:
             logger.warning("%d runs did not end in time; they are handed back as they are", len(self.held))
-            rest = [self._requeue(held, "shutdown", count_attempt=False) for held in self.held.values()]
+            rest = [self._requeue(held, "shutdown") for held in self.held.values()]
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.gather(*rest, return_exceptions=True), DRAIN_REST_S)
         self._drained.set()
@@ -229,10 +229,10 @@ class Host:
             case "parked":
                 await self._park(held)
             case "drained":
-                await self._requeue(held, "shutdown" if self.draining else "parent", count_attempt=False)
+                await self._requeue(held, "shutdown" if self.draining else "parent")
             case _:
                 # Our lease may have lapsed with nobody there to take the run: its tools have ended, so hand it on.
-                await self._requeue(held, "lease_lapsed")
+                await self.database.patiently(reclaim.give_up, held.id, held.epoch)
 
     async def _park(self, held: Held) -> None:
         if not await self.database.patiently(leases.park, held.id, held.epoch):
@@ -241,9 +241,10 @@ class Host:
         if await self.database.patiently(inbox.open_for, [held.id]):
             await self._requeue(held, "answered")
 
-    async def _requeue(self, held: Held, why: str, *, count_attempt: bool = True) -> None:
-        """Back into the queue, unless another owner was faster. An attached child waits there for its parent's host."""
-        work = self.database.patiently(leases.requeue, held.id, held.epoch, why, count_attempt=count_attempt)
+    async def _requeue(self, held: Held, why: str) -> None:
+        """Back into the queue, unless another owner was faster; the attempt is given back. An attached child waits
+        there for its parent's host."""
+        work = self.database.patiently(leases.requeue, held.id, held.epoch, why, count_attempt=False)
         if await work and held.parent is None:
             await self.database.once(publishing.publish_later, held.id)
 

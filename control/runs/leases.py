@@ -48,7 +48,8 @@ def clock_s() -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claimed:
-    """A run that this worker holds. `since` is `clock_s()` from just before the claim: the lease counts from there."""
+    """A run that this worker holds. `since` is `clock_s()` from just after the claim: any renewal that began later
+    must have found the run."""
 
     run: Run
     epoch: int
@@ -60,7 +61,6 @@ def claim(run_id: str, worker: str, *, adopt: bool = False) -> Claimed | None:
 
     Attached children are taken only with `adopt`, by the host that drives their parent.
     """
-    since = clock_s()
     host = this_host()
     # SQLite means one machine, whose name may change with its network.
     near = "1 = 1" if connection.vendor == "sqlite" else "(host IS NULL OR host = %s)"
@@ -75,6 +75,7 @@ def claim(run_id: str, worker: str, *, adopt: bool = False) -> Claimed | None:
         row = cursor.fetchone()
     if row is None:
         return None
+    since = clock_s()
     return Claimed(run=Run.objects.get(pk=run_id), epoch=row[0], since=since)
 
 

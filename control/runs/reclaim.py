@@ -27,7 +27,14 @@ PUBLISH_MOST = 200
 HOST_PATIENCE_S = 600.0
 
 
-def reclaim(run: Run, report: StopReport | None) -> None:
+def give_up(run_id: str, epoch: int) -> None:
+    """A worker whose lease has lapsed, and that has ended the run's tools, hands it on if nobody has taken it yet."""
+    run = Run.objects.filter(pk=run_id, epoch=epoch).exclude(status__in=_FINAL).first()
+    if run is not None:
+        reclaim(run, StopReport(), why="lease_lapsed")
+
+
+def reclaim(run: Run, report: StopReport | None, *, why: str = "worker_lost") -> None:
     """Take a run from a worker that is gone. `report` tells how its processes were ended; None: nobody can know."""
     command = _open_interrupt(run)
     if command is not None:
@@ -40,7 +47,7 @@ def reclaim(run: Run, report: StopReport | None) -> None:
             worker=run.worker, last_seen=None if last_seen is None else stamp(last_seen), why="attempts"
         )
         log.append_as_owner(run.pk, expect=leases.HELD, epoch=run.epoch, body=body)
-    elif leases.requeue(run.pk, run.epoch, "worker_lost") and not _attached(run):
+    elif leases.requeue(run.pk, run.epoch, why) and not _attached(run):
         publishing.publish_later(run.pk)
 
 

@@ -18,6 +18,8 @@ from control.runs.consumer import Consumer
 from control.runs.host import Host
 from control.runs.leases import this_host
 
+logger = logging.getLogger(__name__)
+
 
 class Command(BaseCommand):
     help = "Drives runs: takes them from the queue, holds hundreds at once in one loop, hands them back when stopped."
@@ -32,14 +34,19 @@ class Command(BaseCommand):
         roster.join("worker", worker=worker, capacity=capacity)
         if with_parent:
             parentage.end_with_parent()
-        asyncio.run(self._serve(worker, capacity))
+        failed = 0
+        try:
+            asyncio.run(self._serve(worker, capacity))
+        except Exception:
+            logger.exception("the worker failed")
+            failed = 1
         parentage.farewell(worker)
         tasks.flush(0.5)
         bus().close(0.3)
         sys.stdout.flush()
         sys.stderr.flush()
         # Threads that a tool left deaf, or a broker that does not answer, must not hold up the end.
-        os._exit(0)
+        os._exit(failed)
 
     async def _serve(self, worker: str, capacity: int) -> None:
         host = Host(worker, bus(), capacity)
