@@ -18,7 +18,7 @@ REDIS_URL = os.environ.get("REDIS_URL", "")
 
 async def until(state: Callable[[], bool], within: float = 5.0) -> None:
     async with asyncio.timeout(within):
-        while not state():  # noqa: ASYNC110
+        while not state():
             await asyncio.sleep(0.005)
 
 
