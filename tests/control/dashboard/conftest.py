@@ -1,6 +1,7 @@
 """A real web process on the test's own database, and people who may or may not act."""
 
 import json
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -16,7 +17,7 @@ from control.accounts.models import Role, Token, User
 from control.dashboard import documents
 from control.runs.clock import database_now
 from tests.bench.harness import free_port
-from tests.control.runs.processes import House
+from tests.control.runs.processes import House, until
 
 
 @pytest.fixture(autouse=True)
@@ -104,6 +105,14 @@ class Follower:
         return seen
 
 
+def _answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
 @pytest.fixture
 def web(
     transactional_db: None, tmp_path: Path, settings: Settings, published: list[str], monkeypatch: pytest.MonkeyPatch
@@ -115,6 +124,7 @@ def web(
     bus: Any = None
     try:
         house.start("web", "--port", str(port), ready="web on ")
+        until(lambda: _answers(port), 20, "the web process listens")
         if not settings.REDIS_URL:
             from control.runs import bus as buses
             from control.runs.bus_unix import UnixBus, socket_path
