@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Collection
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import orjson
 from django.utils import timezone
@@ -24,6 +24,13 @@ SNAPSHOT = 500
 logger = logging.getLogger(__name__)
 
 
+class Head(NamedTuple):
+    """What a poll compares: the last `seq` and whether the lease has lapsed; and whether to look again."""
+
+    seen: tuple[int, bool]
+    active: bool
+
+
 class FleetWatcher(Protocol):
     format: Format
 
@@ -40,7 +47,7 @@ class FleetFeed:
         self._threads = threads
         self._dirty: set[str] = set()
         self._wake = asyncio.Event()
-        self._seen: dict[str, int] = {}
+        self._seen: dict[str, tuple[int, bool]] = {}
         self._strip = ""
         self._strip_at = 0.0
         self._tasks = [
@@ -101,19 +108,20 @@ class FleetFeed:
             except Exception:
                 logger.exception("the fleet could not be polled")
                 continue
-            self._dirty |= {run for run, (last, _) in heads.items() if self._seen.get(run) != last}
-            self._seen = {run: last for run, (last, active) in heads.items() if active}
+            self._dirty |= {run for run, head in heads.items() if self._seen.get(run) != head.seen}
+            self._seen = {run: head.seen for run, head in heads.items() if head.active}
             self._wake.set()
 
 
-def _heads(before: Collection[str]) -> dict[str, tuple[int, bool]]:
+def _heads(before: Collection[str]) -> dict[str, Head]:
+    now = timezone.now()
     words = [status.value for status in ACTIVE]
-    found = {
-        run: (last, True) for run, last in Run.objects.filter(status__in=words).values_list("id", "last_seq")[:5_000]
-    }
-    gone = [run for run in before if run not in found]
-    found |= {run: (last, False) for run, last in Run.objects.filter(id__in=gone).values_list("id", "last_seq")}
-    return found
+    columns = ("id", "last_seq", "lease_until")
+    alive = Run.objects.filter(status__in=words).values_list(*columns)[:5_000]
+    # A lapsed lease changes the word of a row without an event.
+    found = {run: Head((last, bool(lease and lease < now)), True) for run, last, lease in alive}
+    gone = Run.objects.filter(id__in=[run for run in before if run not in found]).values_list(*columns)
+    return found | {run: Head((last, False), False) for run, last, _ in gone}
 
 
 def row_pieces(runs: Collection[str], format: Format) -> dict[str, bytes]:

@@ -59,6 +59,8 @@ export function startFleet() {
     frame: take,
     poll: async () => {
       const answer = await fetch(`/live/fleet${location.search}`, { headers: { Accept: "application/json" } });
+      // Sent to the sign-in page: the session is over.
+      if (answer.redirected) return location.reload();
       if (!answer.ok) throw new Error(String(answer.status));
       take(await answer.json());
     },

@@ -41,6 +41,11 @@ function fold(open) {
 }
 
 const KEYS = {
+  "?": () => {
+    const sheet = document.getElementById("keys-sheet");
+    if (sheet) openDialog(sheet);
+    return Boolean(sheet);
+  },
   "/": focus("/"),
   s: focus("s"),
   j: () => move(1),

@@ -57,6 +57,8 @@ export function startRun() {
     frame: take,
     poll: async () => {
       const answer = await fetch(`/runs/${id}/changes?after=${cursor}`, { headers: { Accept: "application/json" } });
+      // Sent to the sign-in page: the session is over.
+      if (answer.redirected) return location.reload();
       if (!answer.ok) throw new Error(String(answer.status));
       take(await answer.json());
     },
