@@ -95,13 +95,15 @@ def cuts(run: Run, family: list[Run]) -> list[str]:
         run_id__in=[other.id for other in live], started_seq__isnull=False, completed_seq__isnull=True
     ).values_list("operation", "name")
     streams = sum(1 for operation, _ in opened if operation == "chat")
-    shells = sum(1 for operation, name in opened if operation == "execute_tool" and name == "run_command")
-    tools = sum(1 for operation, name in opened if operation == "execute_tool" and name != "run_command")
+    tools = [name for operation, name in opened if operation == "execute_tool"]
+    shells = tools.count("run_command")
+    # A delegation is counted as the sub-agent that it waits for.
+    others = len(tools) - shells - tools.count("delegate")
     children = len([other for other in live if other.id != run.id])
     words = [
         (streams, "cuts", "stream"),
         (shells, "kills", "process tree"),
-        (tools, "ends", "tool call"),
+        (others, "ends", "tool call"),
         (children, "stops", "sub-agent"),
     ]
     told = [f"{verb} {many} {noun}{'' if many == 1 else 's'}" for many, verb, noun in words if many]

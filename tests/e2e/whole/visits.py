@@ -35,7 +35,7 @@ async def sign_in(browser: Browser, house: House, name: str) -> Any:
 
 @dataclass(kw_only=True)
 class Visits:
-    """The pages of one test. `complaints` are what went wrong and nobody expected. The driver wants it without slots."""
+    """The pages of one test. `complaints` are what went wrong and nobody expected. No slots: the driver sets marks."""
 
     house: House
     browser: Browser
