@@ -1,6 +1,7 @@
 """The control lane from outside: a start to its first model call, an interrupt to the last thing gone."""
 
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.bench.harness import percentile, say
@@ -9,7 +10,7 @@ from tests.bench.stack import Stack, marked, moment, stack
 MODES = ((False, "embedded"), (True, "PostgreSQL and Redis"))
 
 
-def _ms(values: list[float]) -> str:
+def _ms(values: Sequence[float]) -> str:
     ordered = [1000 * value for value in values]
     return f"p50 {percentile(ordered, 0.5):.1f} ms, p99 {percentile(ordered, 0.99):.1f} ms, n={len(ordered)}"
 
@@ -31,13 +32,15 @@ def interrupt() -> None:
     """From the interrupt's HTTP request sent to the provider's socket closed; and to the last tool process gone."""
     for services, label in MODES:
         with stack(services=services) as console:
-            say(f"{label}: interrupt to socket closed {_ms([_socket(console, n) for n in range(40)])}")
-            gone, stopping = _processes(console)
-            say(f"{label}: interrupt of 8 busy shells to the last process gone {max(gone):.3f} s (slowest of 8)")
+            closed, stopping = zip(*(_socket(console, n) for n in range(40)), strict=True)
+            say(f"{label}: interrupt to socket closed {_ms(closed)}")
             say(f"{label}: interrupt to run.stopping recorded {_ms(stopping)}")
+            say(
+                f"{label}: interrupt of 8 busy shells to the last process gone {max(_processes(console)):.3f} s (slowest)"
+            )
 
 
-def _socket(console: Stack, n: int) -> float:
+def _socket(console: Stack, n: int) -> tuple[float, float]:
     marker = f"i{n}"
     run = console.start("slow", f"Tell a long story. marker={marker}")
     while not (seen := console.requests(marker)) or seen[0]["first_byte"] is None:
@@ -46,29 +49,27 @@ def _socket(console: Stack, n: int) -> float:
     pressed = time.time()
     console.call("POST", f"/api/runs/{run}/interrupt", {"reason": "bench"})
     console.until(run, "interrupted")
-    return moment(console.requests(marker)[0]["closed_at"]) - pressed
+    events = console.call("GET", f"/api/runs/{run}/events?after=0&limit=1000")["events"]
+    stopping = next(event for event in events if event["kind"] == "run.stopping")
+    return moment(console.requests(marker)[0]["closed_at"]) - pressed, moment(stopping["ts"]) - pressed
 
 
-def _processes(console: Stack) -> tuple[list[float], list[float]]:
+def _processes(console: Stack) -> list[float]:
     runs = [console.start("family-child", "Sub-task A: keep two loops of naps going. seconds=120") for _ in range(8)]
     while not all(len(marked(run)) >= 3 for run in runs):
         time.sleep(0.1)
     with ThreadPoolExecutor(8) as pool:
-        return tuple(map(list, zip(*pool.map(lambda run: _one_shell(console, run), runs), strict=True)))  # type: ignore[return-value]
+        return list(pool.map(lambda run: _one_shell(console, run), runs))
 
 
-def _one_shell(console: Stack, run: str) -> tuple[float, float]:
+def _one_shell(console: Stack, run: str) -> float:
     pressed = time.time()
     console.call("POST", f"/api/runs/{run}/interrupt", {"reason": "bench"})
     row = console.until(run, "interrupted")
     gone = time.time() - pressed
-    left = marked(run)
-    while left:
+    while marked(run):
         time.sleep(0.01)
-        left = marked(run)
         gone = time.time() - pressed
     if not row["stopped"]["verified"]:
         raise SystemExit(f"run {run} was not verified: {row['stopped']}")
-    events = console.call("GET", f"/api/runs/{run}/events?after=0&limit=1000")["events"]
-    stopping = next(event for event in events if event["kind"] == "run.stopping")
-    return gone, moment(stopping["ts"]) - pressed
+    return gone
