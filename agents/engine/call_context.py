@@ -9,11 +9,14 @@ from agents import kinds
 from agents.engine.control import Halt, RunControl
 from agents.engine.journal import Journal
 from agents.engine.threads import POOL
+from agents.errors import ToolError
 from agents.policy.redaction import make_safe
 from agents.ports import Answer, CancelToken, Child, ChildEnd, Lease, Spawner, SpawnRequest, StopReport
 
 # A thread that watches its cancel token ends well within this; a deaf one must delay nothing.
 LISTENING_S = 0.1
+# A worker with more deaf threads than this starts no further ones.
+MAX_DEAF = 64
 
 
 class Token:
@@ -52,6 +55,7 @@ class CallContext:
         self.cancel: CancelToken = self._token
         self.environment: Mapping[str, str] = {**environment, "PILOTHOUSE_CALL": call}
         self.deaf = 0
+        self.has_child = False
         self._turn = turn
         self._journal = journal
         self._control = control
@@ -64,9 +68,28 @@ class CallContext:
 
     async def spawn(self, request: SpawnRequest) -> Child:
         if self._adopt is not None:
+            self.has_child = True
             return TrackedChild(await self._spawner.adopt(self._adopt), self)
-        child = await self._spawner.spawn(request)
-        await self._journal.write(kinds.ChildStarted(run=child.run), turn=self._turn, call=self.call)
+        self._heed()
+        made = asyncio.ensure_future(self._spawner.spawn(request))
+        cancel: asyncio.CancelledError | None = None
+        # Seen through: a child that is made while its parent is cancelled would be nobody's.
+        while not made.done():
+            try:
+                await asyncio.wait({made})
+            except asyncio.CancelledError as error:
+                cancel = error
+        child = made.result()
+        self.has_child = not request.detached
+        durable = self._journal.write(kinds.ChildStarted(run=child.run), turn=self._turn, call=self.call)
+        try:
+            if cancel is not None:
+                raise cancel
+            await durable
+        except asyncio.CancelledError:
+            if self.stopping and not request.detached:
+                self.child_stopped(await child.stop())
+            raise
         return TrackedChild(child, self)
 
     def child_ended(self, end: ChildEnd) -> None:
@@ -80,6 +103,7 @@ class CallContext:
             tally.unverified_children += 1
         if end is not None:
             tally.children += int(end.stopped.get("children", 0))
+            tally.abandoned += end.stopped.get("abandoned", ())
             self.child_ended(end)
 
     @property
@@ -88,28 +112,57 @@ class CallContext:
         return self._control.halt is Halt.STOP
 
     async def in_thread(self, work: Callable[[], Any]) -> Any:
+        self._heed()
+        if POOL.deaf >= MAX_DEAF:
+            raise ToolError(
+                f"Not run: {POOL.deaf} calls that were given up still run in threads of this worker, which cannot be "
+                "ended. Nothing more is started in one until some of them end; restart the worker if none does.",
+                kind="too_many_deaf",
+            )
         future = POOL.submit(work)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
             self._token.cancelled = True
             if not await _ends_within(future, LISTENING_S):
-                self._abandon(future)
+                POOL.deaf += 1
+                future.add_done_callback(_one_less)
+                self.left_behind(future)
+            elif not future.cancelled() and future.exception() is None:
+                # It was done all the same, and what is done is told; should the tool want more, it is cancelled again.
+                if (task := asyncio.current_task()) is not None:
+                    asyncio.get_running_loop().call_soon(task.cancel)
+                return future.result()
             raise
 
-    def _abandon(self, future: "asyncio.Future[Any]") -> None:
+    def _heed(self) -> None:
+        """Nothing more is begun for a call that is cancelled."""
+        if self._token.cancelled:
+            raise asyncio.CancelledError
+
+    def left_behind(self, work: "asyncio.Future[Any]") -> None:
+        """It does not end: it stays listed until it does, and what it comes to then is only noted."""
+        abandoned = self._control.tally.abandoned
         self.deaf += 1
+        if self.call not in abandoned:
+            abandoned.append(self.call)
 
         def late(ended: "asyncio.Future[Any]") -> None:
             self.deaf -= 1
+            if not self.deaf and self.call in abandoned:
+                abandoned.remove(self.call)
             status = "ok" if not ended.cancelled() and ended.exception() is None else "error"
             self._journal.write(kinds.CallLate(call=self.call, status=status), call=self.call)
 
-        future.add_done_callback(late)
+        work.add_done_callback(late)
 
     def processes_ended(self, report: StopReport) -> None:
         self._control.tally.processes += report.processes
         self._control.tally.left += report.left
+
+
+def _one_less(_: "asyncio.Future[Any]") -> None:
+    POOL.deaf -= 1
 
 
 class TrackedChild:

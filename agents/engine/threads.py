@@ -30,10 +30,17 @@ class _Thread(threading.Thread):
             try:
                 result, error = work(), None
             except BaseException as caught:
-                result, error = None, caught
+                result, error = None, _bearable(caught)
             # Free again before the caller hears of it: its next piece of work finds this thread idle.
             self._pool.give_back(self)
             done(result, error)
+
+
+def _bearable(error: BaseException) -> BaseException:
+    """An error that a future can hold and an event loop survives: no StopIteration, no SystemExit, no false cancel."""
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    return RuntimeError(f"{type(error).__name__}: {error}".removesuffix(": "))
 
 
 class ThreadPool:
@@ -41,6 +48,8 @@ class ThreadPool:
 
     def __init__(self) -> None:
         self._idle: deque[_Thread] = deque()
+        # Threads that somebody has given up waiting for and that still run.
+        self.deaf = 0
 
     def give_back(self, thread: _Thread) -> None:
         self._idle.append(thread)

@@ -2,46 +2,29 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from agents import kinds
 from agents.engine.call_context import CallContext
 from agents.engine.journal import Journal
 from agents.engine.threads import POOL
-from agents.errors import SpawnRefused, ToolError
+from agents.engine.tool_call import CHILD_GRACE_S, Ready, Result, run_tool, settled, stopped
+from agents.errors import ToolError
 from agents.messages import ToolCall
 from agents.policy.batching import Planned, plan
 from agents.policy.redaction import Safe, cut, make_safe
 from agents.policy.steering import escape_marker
-from agents.ports import Artifacts, Clock, Edit, Tool, ToolOutput
+from agents.ports import Artifacts, Clock, Edit, Tool
 from agents.spec import CallStatus, ConcurrencyClass, Resume
 from agents.tools.registry import Registry, parse_args
 
 # What the model reads of one result; the whole is kept as an artifact.
 RESULT_LIMIT = 24_000
 ON_LOOP_CHARS = 64 * 1024
-# A cancelled tool may take TERM, one second and KILL; whoever needs longer is left behind and told.
-STOP_GRACE_S = 2.5
+# What is written down after a call's end may take this long beyond the call's own grace.
+WRITE_GRACE_S = 1.0
 
 CUT_OFF = "Not run: this message was cut off at the output limit. Send the call again, in smaller parts."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
-    """A call that may run: its tool, its checked arguments and the real paths that it touches."""
-
-    asked: ToolCall
-    tool: Tool
-    args: Mapping[str, Any]
-    paths: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    status: CallStatus
-    text: str
-    output: ToolOutput | None = None
 
 
 class ToolBatch:
@@ -91,7 +74,13 @@ class ToolBatch:
             known = ", ".join(self._registry.names)
             raise ToolError(f"There is no tool named {asked.name!r}. The tools are: {known}.", kind="unknown_tool")
         args = parse_args(tool.spec, raw)
-        return Ready(asked=asked, tool=tool, args=args, paths=self._resolve(tool, args))
+        try:
+            paths = self._resolve(tool, args)
+        except Exception as error:
+            raise ToolError(
+                f"{tool.spec.name} was not run: its arguments name no usable path ({error}).", kind="bad_args"
+            ) from error
+        return Ready(asked=asked, tool=tool, args=args, paths=paths)
 
     async def _run_group(self, group: Sequence[Ready], number: int, turn: int) -> None:
         durable = None
@@ -109,7 +98,11 @@ class ToolBatch:
                 call=one.asked.call,
             )
         if durable is not None and any(_has_effect(one) for one in group):
-            await durable  # "started" is on disk before anything can have an effect
+            try:
+                await durable  # "started" is on disk before anything can have an effect
+            except asyncio.CancelledError:
+                self._never_began(group, turn)
+                raise
         tasks = [asyncio.create_task(self._one(one, turn), name=one.asked.name) for one in group]
         try:
             await asyncio.wait(tasks)
@@ -119,46 +112,39 @@ class ToolBatch:
         for task in tasks:
             task.result()
 
+    def _never_began(self, group: Sequence[Ready], turn: int) -> None:
+        text = "Not started: the run was stopped before it began. Nothing was done."
+        for one in group:
+            if self._context(one.asked.call, turn).stopping or one.tool.spec.resume is Resume.UNKNOWN:
+                self._write_completed(one.asked, turn, Result(status=CallStatus.NOT_STARTED, text=text), None)
+
     async def _stop(self, tasks: Sequence["asyncio.Task[None]"], group: Sequence[Ready], turn: int) -> None:
         for task in tasks:
             task.cancel()
-        _, late = await asyncio.wait(tasks, timeout=STOP_GRACE_S)
+        _, late = await asyncio.wait(tasks, timeout=CHILD_GRACE_S + WRITE_GRACE_S)
         for task, one in zip(tasks, group, strict=True):
             if task in late:
-                text = "Stopped, but the tool had not ended when its grace was over: running, effect unknown."
+                text = "Stopped, but its result could not be written in time: effect unknown."
                 self._write_completed(one.asked, turn, Result(status=CallStatus.EFFECT_UNKNOWN, text=text), None)
 
     async def _one(self, one: Ready, turn: int) -> None:
         """Run one call to its result; on cancel the result says what became of it, then the cancel goes on."""
         context = self._context(one.asked.call, turn)
         began = self._clock.monotonic()
-        try:
-            result = await self._execute(one, context)
-        except asyncio.CancelledError:
+        ran = await run_tool(one, context)
+        took = self._clock.monotonic() - began
+        cancel = ran.cancel
+        if ran.result is not None:
+            # What is known is written, edits included, also when a cancel comes meanwhile.
+            writing = asyncio.ensure_future(self._complete(one.asked, turn, ran.result, took * 1000))
+            while not writing.done():
+                cancel = await settled(writing) or cancel
+            writing.result()
+        elif context.stopping or one.tool.spec.resume is Resume.UNKNOWN:
             # A call that a later worker runs again stays open when this run is only handed on.
-            if context.stopping or one.tool.spec.resume is Resume.UNKNOWN:
-                took = self._clock.monotonic() - began
-                self._write_completed(one.asked, turn, _stopped(one, context, took), took * 1000)
-            raise
-        await self._complete(one.asked, turn, result, (self._clock.monotonic() - began) * 1000)
-
-    async def _execute(self, one: Ready, context: CallContext) -> Result:
-        limit = one.tool.spec.timeout_s or None
-        scope = asyncio.timeout(limit)
-        try:
-            async with scope:
-                output = await one.tool.run(one.args, context)
-        except TimeoutError:
-            if not scope.expired():
-                return Result(status=CallStatus.ERROR, text="TimeoutError: the tool gave up waiting.")
-            still = " It is still running in the background; its effect is unknown." if context.deaf else ""
-            return Result(status=CallStatus.TIMEOUT, text=f"Timed out after {limit:g} s.{still}")
-        except (ToolError, SpawnRefused) as error:
-            return Result(status=CallStatus.ERROR, text=error.message)
-        except Exception as error:
-            return Result(status=CallStatus.ERROR, text=f"{type(error).__name__}: {error}")
-        status = CallStatus(output.status) if output.status else CallStatus.ERROR if output.is_error else CallStatus.OK
-        return Result(status=status, text=output.text, output=output)
+            self._write_completed(one.asked, turn, stopped(one, context, took), took * 1000)
+        if cancel is not None:
+            raise cancel
 
     async def _complete(self, asked: ToolCall, turn: int, result: Result, took_ms: float | None) -> None:
         artifact = None
@@ -195,8 +181,13 @@ class ToolBatch:
         artifact: Mapping[str, Any] | None = None,
         safe: Safe | None = None,
     ) -> None:
+        waiting = self._journal.transcript.batch.get(asked.call)
+        if waiting is not None and waiting.result is not None:
+            return  # it was given up and answered for while this was on its way
         safe = safe or make_safe(result.text)
-        text, was_cut = cut(escape_marker(safe.text), RESULT_LIMIT)
+        text, was_cut = cut(safe.text, RESULT_LIMIT)
+        # Escaped after the cut, which might take the escape away and leave the marker.
+        text = escape_marker(text)
         self._journal.write(
             kinds.CallCompleted(
                 operation="execute_tool",
@@ -238,14 +229,3 @@ def _has_effect(one: Ready) -> bool:
 
 def _whole(text: str) -> bytes | None:
     return text.encode("utf-8", "replace") if len(text) > RESULT_LIMIT else None
-
-
-def _stopped(one: Ready, context: CallContext, took_s: float) -> Result:
-    if context.deaf:
-        return Result(
-            status=CallStatus.EFFECT_UNKNOWN,
-            text=f"Stopped after {took_s:.1f} s, but its thread does not listen: running, effect unknown.",
-        )
-    if one.tool.spec.concurrency is ConcurrencyClass.SAFE:
-        return Result(status=CallStatus.STOPPED, text=f"Stopped after {took_s:.1f} s; it had only been reading.")
-    return Result(status=CallStatus.STOPPED, text=f"Stopped after {took_s:.1f} s; what it had done by then may remain.")
