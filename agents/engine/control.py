@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -51,14 +51,14 @@ class StopTally:
         if self.unverified_children:
             why.append(f"{self.unverified_children} sub-agents could not be verified")
         if self.abandoned:
-            why.append(f"{len(self.abandoned)} calls run on in a thread that cannot be ended")
+            why.append(f"{len(self.abandoned)} calls run on and cannot be ended")
         if self.overdue:
             why.append("a tool did not end within the grace")
         out: dict[str, Any] = {
             "sockets": self.sockets,
             "processes": self.processes,
             "children": self.children,
-            "abandoned": self.abandoned,
+            "abandoned": list(self.abandoned),
             "seconds": round(seconds, 3),
             "verified": not why,
         }
@@ -175,7 +175,7 @@ class RunControl:
             future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
             self._asking[call] = future
             try:
-                answer = await self._or_park(future)
+                answer = await self._or_park(future, future.done)
             finally:
                 self._asking.pop(call, None)
         self._journal.write(kinds.RunContinued(), turn=turn, call=call)
@@ -198,22 +198,31 @@ class RunControl:
             return
         self._journal.write(kinds.RunWaiting(reason="pause"), turn=turn)
         while self._paused_at is not None:
-            await self._or_park(asyncio.ensure_future(self._unpaused.wait()))
+            await self._or_park(asyncio.ensure_future(self._unpaused.wait()), self._unpaused.is_set)
         self._journal.write(kinds.RunContinued(), turn=turn)
 
-    async def _or_park(self, waited: "asyncio.Future[Any]") -> Any:
-        """Await a person; after `park_after_s` give the run back, to be resumed by what the person does."""
-        done, _ = await asyncio.wait({waited}, timeout=self._park_after_s if self._park_after_s > 0 else None)
-        if not done:
-            self.cancel(Halt.PARK)
-            await asyncio.sleep(0)
-        return await waited
+    async def _or_park(self, waited: "asyncio.Future[Any]", came: Callable[[], bool]) -> Any:
+        """Await a person; after `park_after_s` give the run back, to be resumed by what the person does.
+
+        `came` tells at once whether the person has acted, which `waited` may learn a moment later.
+        """
+        try:
+            await asyncio.wait({waited}, timeout=self._park_after_s if self._park_after_s > 0 else None)
+            if not came():
+                self.cancel(Halt.PARK)
+                await asyncio.sleep(0)
+            return await waited
+        finally:
+            waited.cancel()  # a wait of ours must not outlive the run
 
     # --- fuses ------------------------------------------------------------------------------------------------
 
     def _raise(self, command: Command) -> None:
         wanted = command.args.get("limits", {})
-        raised = {name: Decimal(str(wanted[name])) for name in LIMIT_NAMES if wanted.get(name) is not None}
+        try:
+            raised = {name: Decimal(str(wanted[name])) for name in LIMIT_NAMES if wanted.get(name) is not None}
+        except (ArithmeticError, AttributeError, TypeError):
+            return  # whoever took the command in should have refused it; no reason to end the run
         self.limits = replace(
             self.limits, **{name: Limit(value=value, source="raised") for name, value in raised.items()}
         )

@@ -19,6 +19,12 @@ CLOSING = (
     "who takes over: what was done, where things stand now, what is left to do."
 )
 
+LOST = "The worker died while this was running. Whether it took effect is unknown: check before doing it again."
+NOT_AS_GIVEN = (
+    "Not run: the run went over to another worker before this call's turn, and its arguments held a secret, which is "
+    "not kept. Send the call again if it is still wanted."
+)
+
 
 class Loop:
     def __init__(
@@ -67,24 +73,34 @@ class Loop:
             )
 
     def _answer_lost_calls(self) -> None:
-        """Calls that had started and may not be run again get `effect_unknown`; the others stay open and run now."""
+        """Calls that had started and may not be run again get `effect_unknown`; the others stay open and run now.
+
+        But for those whose arguments the log does not hold as the model gave them: with a marker in place of a secret
+        they would do something else.
+        """
         for waiting in self._transcript.unanswered():
             tool = self._registry.get(waiting.asked.name)
             resume = tool.spec.resume if tool else Resume.UNKNOWN
-            if not waiting.started or resume is Resume.RERUN or (resume is Resume.ADOPT and waiting.child):
+            if resume is Resume.ADOPT and waiting.child:
                 continue
-            self._journal.write(
-                kinds.CallCompleted(
-                    operation="execute_tool",
-                    name=waiting.asked.name,
-                    args=waiting.asked.args,
-                    status=CallStatus.EFFECT_UNKNOWN.value,
-                    result="The worker died while this was running. Whether it took effect is unknown: check before "
-                    "doing it again.",
-                ),
-                turn=self._transcript.turn,
-                call=waiting.asked.call,
-            )
+            if not waiting.started or resume is Resume.RERUN:
+                if waiting.altered:
+                    self._answer(waiting, CallStatus.NOT_STARTED, NOT_AS_GIVEN)
+                continue
+            self._answer(waiting, CallStatus.EFFECT_UNKNOWN, LOST)
+
+    def _answer(self, waiting: OpenCall, status: CallStatus, text: str) -> None:
+        self._journal.write(
+            kinds.CallCompleted(
+                operation="execute_tool",
+                name=waiting.asked.name,
+                args=waiting.asked.args,
+                status=status.value,
+                result=text,
+            ),
+            turn=self._transcript.turn,
+            call=waiting.asked.call,
+        )
 
     async def _exhausted(self) -> Exhausted:
         refuse_notes(self._journal, self._control, "no_turn_left")

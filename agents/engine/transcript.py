@@ -17,12 +17,16 @@ from agents.policy.steering import append_note, note_text
 
 @dataclass(slots=True, kw_only=True)
 class OpenCall:
-    """A tool call of the latest answer: asked for, perhaps started, perhaps answered. `child` is a run it started."""
+    """A tool call of the latest answer: asked for, perhaps started, perhaps answered. `child` is a run it started.
+
+    `altered`: the arguments in the log are not those that the model gave (a secret in them is hidden).
+    """
 
     asked: ToolCall
     started: bool = False
     result: ToolMessage | None = None
     child: str | None = None
+    altered: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -123,7 +127,8 @@ class Transcript:
         text = body.text or ""
         self.messages.append(AssistantMessage(text=text, tool_calls=calls, opaque=body.opaque, origin=body.origin))
         self.wire_ids.update(c.wire_id for c in calls)
-        self.batch = {c.call: OpenCall(asked=c) for c in calls}
+        altered = body.altered or {}
+        self.batch = {c.call: OpenCall(asked=c, altered=c.call in altered) for c in calls}
         self.steps += len(calls)
         self.answered = True
         self.last_answer = text
