@@ -26,7 +26,14 @@ class SystemMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserMessage:
+    """What the model reads as the user's words.
+
+    `ours` names the paragraphs of `text` that no person wrote (a summary of older turns, a filler): compression may
+    drop them, never the rest.
+    """
+
     text: str
+    ours: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
