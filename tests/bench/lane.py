@@ -35,9 +35,8 @@ def interrupt() -> None:
             closed, stopping = zip(*(_socket(console, n) for n in range(40)), strict=True)
             say(f"{label}: interrupt to socket closed {_ms(closed)}")
             say(f"{label}: interrupt to run.stopping recorded {_ms(stopping)}")
-            say(
-                f"{label}: interrupt of 8 busy shells to the last process gone {max(_processes(console)):.3f} s (slowest)"
-            )
+            gone = max(_processes(console))
+            say(f"{label}: interrupt of 8 busy shells to the last process gone {gone:.3f} s (slowest)")
 
 
 def _socket(console: Stack, n: int) -> tuple[float, float]:
