@@ -1,5 +1,6 @@
 """The documents of runs that are being looked at: one per run and process, shared by pages and live frames."""
 
+import gc
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -32,9 +33,23 @@ class Kept:
             return fold.seq
         while True:
             lines = log.read_after(self.run, fold.seq, READ)
-            fold.feed(lines)
+            with _without_collector(len(lines) == READ):
+                fold.feed(lines)
             if len(lines) < READ:
                 return fold.seq
+
+
+@contextmanager
+def _without_collector(long: bool) -> Iterator[None]:
+    """A long log makes many objects that stay; looking for garbage among them again and again doubles the time."""
+    long = long and gc.isenabled()
+    if long:
+        gc.disable()
+    try:
+        yield
+    finally:
+        if long:
+            gc.enable()
 
 
 @contextmanager

@@ -7,6 +7,8 @@ import { mirror } from "./menus.js";
 const MOST_TURNS = 90;
 const KEEP_TURNS = 60;
 const PHONE_TURNS = 3;
+const MOST_LISTED = 300;
+const BUDGET_MS = 24;
 // The bar of verbs at the bottom of a phone's screen.
 const THUMB = 84;
 
@@ -25,31 +27,40 @@ export function startRun() {
     if (message.type === "delta") texts.add(message);
     else if (message.type === "withdrawn") texts.withdraw(message);
     else if (message.type === "patches") {
-      queue.push(message);
-      if (!due) {
-        due = true;
-        schedule(flush);
-      }
+      for (const patch of message.patches) queue.push(patch);
+      if (message.seq) queue.push(message.seq);
+      plan();
       return;
     } else if (message.type === "heartbeat" || message.type === "resync") live.say({ type: "ack", seq: cursor });
     scroll.follow();
   };
 
+  const plan = () => {
+    if (!due && queue.length) {
+      due = true;
+      schedule(flush);
+    }
+  };
+
+  // As much as fits into a frame; the rest waits for the next one, so that the page answers the reader at any rate.
   const flush = () => {
     due = false;
-    const messages = queue;
-    queue = [];
+    const until = performance.now() + BUDGET_MS;
     scroll.hold();
-    for (const message of messages) {
-      for (const patch of message.patches) if (!(historic && patch.target === "turns")) apply(patch);
-      if (message.seq > cursor) cursor = message.seq;
-    }
+    let done = 0;
+    do {
+      const item = queue[done++];
+      if (typeof item === "number") cursor = Math.max(cursor, item);
+      else if (!(historic && item.target === "turns")) apply(item);
+    } while (done < queue.length && performance.now() < until);
+    queue = queue.slice(done);
     texts.refill();
     trim(scroll);
     status(root);
     mirror();
     scroll.settle();
     live.say({ type: "ack", seq: cursor });
+    plan();
   };
 
   const live = new Live({
@@ -106,6 +117,8 @@ function status(root) {
 
 // Long runs stay light: cards far above the reader go, and the link to them comes.
 function trim(scroll) {
+  const listed = document.getElementById("outline");
+  while (listed.childElementCount > MOST_LISTED) listed.lastElementChild.remove();
   if (scroll.atEnd && document.querySelectorAll("#turns > .turn").length > MOST_TURNS) keepLast(KEEP_TURNS);
 }
 
@@ -191,16 +204,21 @@ class Follow {
       else this.toEnd();
     }
     this.atEnd = this.end();
+    // Only the reader's own way up ends following: rows that grow below change the distance, not the wish.
+    let top = this.page.scrollTop;
     const moved = () => {
-      this.atEnd = this.end();
+      const now = this.page.scrollTop;
+      if (now < top - 1) this.atEnd = this.end();
+      else if (this.end()) this.atEnd = true;
+      top = now;
       if (this.atEnd) this.button.hidden = true;
     };
+    new ResizeObserver(() => this.follow()).observe(this.turns);
     addEventListener("scroll", moved, { passive: true });
     this.middle.addEventListener("scroll", moved, { passive: true });
   }
 
   hold() {
-    this.atEnd = this.end();
     this.height = this.page.scrollHeight;
   }
 
