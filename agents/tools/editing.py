@@ -1,5 +1,7 @@
 """An exact replacement in a file's bytes: what is found, how often, and where."""
 
+import codecs
+
 from agents.errors import ToolError
 
 _MAX_PLACES = 8
@@ -11,6 +13,8 @@ def replaced(content: bytes, old: bytes, new: bytes, *, every: bool, shown: str)
     Raises ToolError when the old text is not there exactly once. Where a file ends its lines in CRLF, text that came
     with LF is taken to mean CRLF: models never see the difference.
     """
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return _replaced_in_utf16(content, old, new, every=every, shown=shown)
     if b"\r\n" in content and content.count(b"\r\n") == content.count(b"\n"):
         old, new = (text if b"\r" in text else text.replace(b"\n", b"\r\n") for text in (old, new))
     found = content.count(old)
@@ -18,8 +22,11 @@ def replaced(content: bytes, old: bytes, new: bytes, *, every: bool, shown: str)
         raise ToolError(
             f"The old text does not occur in {shown!r}; nothing was changed.{_hint(content, old)}", kind="not_found"
         )
-    if found > 1 and not every:
-        where = ", ".join(map(str, _lines(content, old)[:_MAX_PLACES]))
+    places = [] if every else _lines(content, old)
+    if len(places) > 1:
+        # Places that overlap are one for a replacement, and still more than one that could be meant.
+        found = max(found, len(places))
+        where = ", ".join(map(str, places[:_MAX_PLACES]))
         more = ", ..." if found > _MAX_PLACES else ""
         raise ToolError(
             f"The old text occurs {found} times in {shown!r}, at lines {where}{more}; nothing was changed. Give more "
@@ -34,11 +41,26 @@ def line_of(content: bytes, position: int) -> int:
 
 
 def _lines(content: bytes, old: bytes) -> list[int]:
-    lines, at = [], content.find(old)
-    while at >= 0:
+    """The lines of the first places, those inside of another place included; one more than are shown."""
+    lines: list[int] = []
+    at = content.find(old)
+    while at >= 0 and len(lines) <= _MAX_PLACES:
         lines.append(line_of(content, at))
-        at = content.find(old, at + len(old))
+        at = content.find(old, at + 1)
     return lines
+
+
+def _replaced_in_utf16(content: bytes, old: bytes, new: bytes, *, every: bool, shown: str) -> tuple[bytes, int, int]:
+    """Bytes of UTF-8 put into such a file would shift all that follows; so it is edited as text."""
+    codec = "utf-16-le" if content.startswith(codecs.BOM_UTF16_LE) else "utf-16-be"
+    try:
+        text = content[2:].decode(codec).encode()
+    except UnicodeDecodeError as error:
+        raise ToolError(
+            f"{shown!r} begins like a UTF-16 file but is none; nothing was changed. Use run_command.", kind="binary"
+        ) from error
+    text, found, line = replaced(text, old, new, every=every, shown=shown)
+    return content[:2] + text.decode().encode(codec), found, line
 
 
 def _hint(content: bytes, old: bytes) -> str:

@@ -118,6 +118,9 @@ def opened(place: Place) -> Iterator[int]:
 @contextmanager
 def opened_parent(place: Place, *, create: bool) -> Iterator[int]:
     """A descriptor of the directory that holds (or will hold) the file; made with its own parents if `create`."""
+    if not os.path.isdir(place.root):
+        # Made anew it would be a directory that nobody knows of and nothing keeps.
+        raise ToolError("The workspace directory is gone; nothing can be written there.", kind="no_workspace")
     try:
         if create:
             os.makedirs(place.parent, exist_ok=True)

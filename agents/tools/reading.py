@@ -15,6 +15,9 @@ MAX_ENTRIES = 1000
 MAX_LINES = 2000
 # Below what the engine lets through, so that a part of a file ends at a line and not in a gap.
 MAX_TEXT = 20_000
+# One line alone may be longer, which the engine then cuts; but not as long as it likes.
+MAX_LINE = 1024 * 1024
+_PIECE = 64 * 1024
 _MAX_SCAN = 64 * 1024 * 1024
 _SNIFF = 8192
 
@@ -77,7 +80,8 @@ class ReadFile:
 
     async def run(self, args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
         place = find(context.workspace, args["path"])
-        start, lines = args.get("start") or 1, min(args.get("lines") or MAX_LINES, MAX_LINES)
+        # JSON has one kind of number, and some models write 2.0.
+        start, lines = int(args.get("start") or 1), int(min(args.get("lines") or MAX_LINES, MAX_LINES))
         return ToolOutput(text=await context.in_thread(lambda: _part(place, start, lines, context.cancel)))
 
 
@@ -129,42 +133,68 @@ def _part(place: Place, start: int, count: int, cancel: CancelToken) -> str:
                 file.read(_MAX_SCAN).decode(encoding, "replace").encode().splitlines(True), start, count
             )
         file.seek(0)
-        taken: list[bytes] = []
-        number = size = scanned = 0
-        for line in file:
-            number += 1
-            scanned += len(line)
-            if number % 1024 == 0 and cancel.cancelled:
+        taken = _Taken(start, count)
+        number = scanned = 0
+        within = False
+        # In pieces: a line may be as long as the file, and the file as long as the disk.
+        while piece := file.readline(_PIECE):
+            number += not within
+            within = not piece.endswith(b"\n")
+            scanned += len(piece)
+            if cancel.cancelled:
                 raise Cancelled
-            if start <= number < start + count and size < MAX_TEXT:
-                taken.append(line)
-                size += len(line)
+            taken.add(number, piece)
             if scanned > _MAX_SCAN:
                 return _told(taken, start, number, more=True)
         return _told(taken, start, number, more=False)
 
 
+class _Taken:
+    """The lines from `start` on, up to `count` of them and not much more than MAX_TEXT bytes."""
+
+    def __init__(self, start: int, count: int) -> None:
+        self._start, self._end = start, start + count
+        self._size = 0
+        self.pieces: list[bytes] = []
+        self.last = start - 1
+        # Whether the last of them goes on beyond what was taken.
+        self.cut = False
+
+    def add(self, number: int, piece: bytes) -> None:
+        """A line, or a piece of one."""
+        if not self._start <= number < self._end:
+            return
+        if number > self.last:
+            if self._size >= MAX_TEXT:
+                return
+            self.last = number
+        elif self._size >= MAX_LINE:
+            self.cut = True
+            return
+        self.pieces.append(piece)
+        self._size += len(piece)
+
+
 def _part_of_lines(lines: list[bytes], start: int, count: int) -> str:
-    taken: list[bytes] = []
-    for line in lines[start - 1 : start - 1 + count]:
-        if sum(map(len, taken)) >= MAX_TEXT:
-            break
-        taken.append(line)
+    taken = _Taken(start, count)
+    for number, line in enumerate(lines, start=1):
+        for at in range(0, len(line), _PIECE):
+            taken.add(number, line[at : at + _PIECE])
     return _told(taken, start, len(lines), more=False)
 
 
-def _told(taken: list[bytes], start: int, total: int, *, more: bool) -> str:
+def _told(taken: _Taken, start: int, total: int, *, more: bool) -> str:
     """The lines, and in brackets what they are a part of unless they are all."""
     if total == 0:
         return "[the file is empty]"
     if start > total:
         raise ToolError(f"The file has only {total} lines, so there is no line {start}.", kind="past_end")
-    raw = b"".join(taken)
-    text = raw.decode("utf-8", "replace")
-    end = start + len(taken) - 1
-    if start == 1 and end == total and not more:
+    text = b"".join(taken.pieces).decode("utf-8", "replace")
+    end = taken.last
+    if start == 1 and end == total and not more and not taken.cut:
         return text
-    rest = f"; go on with start={end + 1}" if end < total or more else ""
+    rest = f"; line {end} is longer than shown" if taken.cut or (more and end == total) else ""
+    rest += f"; go on with start={end + 1}" if end < total or (more and not taken.cut) else ""
     return (
         f"{text}{'' if text.endswith(chr(10)) else chr(10)}[lines {start}-{end} of {total}{'+' if more else ''}{rest}]"
     )

@@ -1,7 +1,7 @@
 """Searches files for a pattern, as a program: a bad pattern can run for ever, and only a process can be ended.
 
-`python -I -S scanner.py TOP START PATTERN` prints `path:line: text` with paths relative to TOP, then one line in
-brackets. It needs nothing but the standard library and starts in about 20 ms.
+`python -I -S -W ignore scanner.py TOP START PATTERN` prints `path:line: text` with paths relative to TOP, then one
+line in brackets. It needs nothing but the standard library and starts in about 20 ms.
 """
 
 import os
@@ -68,7 +68,11 @@ def _files(start: str, notes: _Notes) -> Iterator[str]:
     if os.path.isfile(start):
         yield start
         return
-    for directory, names, files in os.walk(start):
+
+    def unreadable(_: OSError) -> None:
+        notes.unreadable += 1
+
+    for directory, names, files in os.walk(start, onerror=unreadable):
         notes.skipped.update(name for name in names if name in _SKIPPED and name != ".git")
         names[:] = sorted(name for name in names if name not in _SKIPPED)
         for name in sorted(files):

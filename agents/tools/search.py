@@ -50,7 +50,7 @@ class SearchFiles:
         marks = {RUN_MARK: context.run, CALL_MARK: context.call, **context.environment}
         try:
             finished = await run_in_session(
-                [sys.executable, "-I", "-S", _SCANNER, place.root, place.real, args["pattern"]],
+                [sys.executable, "-I", "-S", "-W", "ignore", _SCANNER, place.root, place.real, args["pattern"]],
                 cwd=place.root,
                 environment=clean_environment(marks),
                 timeout_s=_TIMEOUT_S,

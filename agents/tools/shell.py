@@ -1,5 +1,6 @@
 """The tool that runs a shell command in the workspace."""
 
+import errno
 import signal
 from collections.abc import Mapping
 from typing import Any
@@ -99,6 +100,10 @@ def _left(finished: Finished) -> str:
 def _advice(error: OSError | ValueError) -> str:
     if isinstance(error, FileNotFoundError):
         return "The workspace directory is gone."
-    if isinstance(error, OSError):
+    if isinstance(error, NotADirectoryError):
+        return "The workspace is no directory any more."
+    if isinstance(error, OSError) and error.errno == errno.E2BIG:
         return "If the command is very long, write it to a file first and run that."
+    if isinstance(error, OSError):
+        return "This lies with the machine, not with the command."
     return "Leave out NUL characters and halves of characters."
