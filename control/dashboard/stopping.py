@@ -29,6 +29,9 @@ class Stop:
     verified: bool | None
     why: str
     refused: str
+    # Of all the runs that ended, as their own reports say.
+    sockets: int
+    processes: int
 
 
 def stop_of(run: Run, family: list[Run]) -> Stop | None:
@@ -64,6 +67,8 @@ def stop_of(run: Run, family: list[Run]) -> Stop | None:
         verified=verified,
         why="; ".join(str(proof["why"]) for proof in proofs if proof.get("why")),
         refused=(mine.code or "refused") if mine and mine.state == "refused" else "",
+        sockets=sum(int(proof.get("sockets") or 0) for proof in proofs),
+        processes=sum(int(proof.get("processes") or 0) for proof in proofs),
     )
 
 

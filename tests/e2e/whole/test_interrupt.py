@@ -39,6 +39,7 @@ async def test_stream_is_cut_and_every_step_is_shown(visits: Visits, house: Hous
     assert all(re.search(r"\d", told) for told in (await stop_steps(page)).values())
     await expect(page.locator("#side-stop")).to_contain_text("ann: wrong watch")
     await expect(page.locator(".stop-count")).to_have_text(re.compile(r"1 of 1 stopped\s+in [\d.]+ m?s\s+verified"))
+    await expect(page.locator(".stop-ended")).to_have_text("1 stream cut")
     await expect(page.locator("[data-final=interrupted]")).to_contain_text("verified")
     shown = await page.evaluate("window.stops")
     assert all(STEPS[: len(state.split())] == state.split() for state in shown), shown
@@ -67,6 +68,9 @@ async def test_family_of_three_ends_with_all_its_processes(visits: Visits, house
     await is_now(page, "Interrupted")
     await expect(page.locator(".stop-count")).to_have_text(re.compile(r"3 of 3 stopped\s+in [\d.]+ m?s\s+verified"))
     assert [len(marked(one)) for one in runs] == [0, 0, 0]
+    # Each child keeps a shell, two loops and their naps.
+    ended = re.search(r"(\d+) processes ended", await page.locator(".stop-ended").inner_text())
+    assert ended and int(ended.group(1)) >= 6
     assert [(await house.run(one))["status"] for one in runs] == ["interrupted"] * 3
     for node in await page.locator(".kin").all():
         await expect(node).to_contain_text("interrupted")
