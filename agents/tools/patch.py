@@ -101,7 +101,13 @@ def _decide(change: FileChange, look: Callable[[str], _Step], put: Callable[[_St
             f"The patch changes {change.path!r}, which is not there. Nothing was changed.", kind="not_found"
         )
     if change.target is None:
-        if old is not None:
+        if old is not None and old.content is not None:
+            if change.hunks and patched(old.content, change):
+                raise ToolError(
+                    f"The patch deletes {change.path!r}, which holds more than the patch says. Nothing was changed. "
+                    "Read the file again.",
+                    kind="bad_patch",
+                )
             put(old, None)
         return
     new = look(change.target)

@@ -57,17 +57,21 @@ _HEADER = re.compile(r"@@+ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 def _unified(lines: list[str]) -> list[FileChange]:
     changes: list[FileChange] = []
+    head = _Head()
     at, renamed_from = 0, None
     while at < len(lines):
         line = lines[at]
-        if line.startswith("rename from "):
-            renamed_from = line[12:]
+        if line.startswith("diff --git "):
+            head.close(changes, at)
+            head = _Head(line[11:], len(changes))
+        elif line.startswith("rename from "):
+            renamed_from = _unquoted(line[12:])
         elif line.startswith("rename to ") and renamed_from is not None:
-            changes.append(FileChange(renamed_from, line[10:]))
+            changes.append(FileChange(renamed_from, _unquoted(line[10:])))
             renamed_from = None
         elif line.startswith(("GIT binary patch", "Binary files ")):
             raise _bad("changes a binary file, which only git can do; use run_command", at + 1)
-        elif line.startswith("--- ") and at + 1 < len(lines) and lines[at + 1].startswith("+++ "):
+        elif _next_file(lines, at):
             old, new = _name(line[4:], "a/"), _name(lines[at + 1][4:], "b/")
             if old is None and new is None:
                 raise _bad("names no file", at + 1)
@@ -80,15 +84,71 @@ def _unified(lines: list[str]) -> list[FileChange]:
             at, hunk = _hunk(lines, at)
             changes[-1].hunks.append(hunk)
             continue
+        else:
+            head.note(line)
         at += 1
+    head.close(changes, at)
     return changes
 
 
+class _Head:
+    """What `diff --git` and the lines below it say. For an empty file, a mode or a copy there is nothing else."""
+
+    def __init__(self, names: str = "", before: int = 0) -> None:
+        self._names = names
+        self._before = before
+        self._what: str | None = None
+
+    def note(self, line: str) -> None:
+        told = ("new file mode", "deleted file mode", "new mode", "copy to")
+        if self._names and (what := next((one for one in told if line.startswith(one + " ")), None)):
+            self._what = what
+
+    def close(self, changes: list[FileChange], at: int) -> None:
+        """Make the change that only the head tells. Raises ToolError for one that cannot be made here."""
+        if self._what is None or (len(changes) > self._before and self._what != "copy to"):
+            return
+        name = _name_of_both(self._names)
+        if self._what == "copy to":
+            raise _bad("copies a file; use cp through run_command, then patch the copy", at)
+        if self._what == "new mode":
+            raise _bad("only changes the mode of a file; use chmod through run_command", at)
+        if name is None:
+            raise _bad(f"names no file: {self._names[:80]!r}", at)
+        changes.append(FileChange(None, name) if self._what == "new file mode" else FileChange(name, None))
+
+
+def _name_of_both(names: str) -> str | None:
+    """The one name in `a/NAME b/NAME`, which may hold blanks."""
+    half = len(names) // 2
+    old, new = _unquoted(names[:half]), _unquoted(names[half + 1 :])
+    if old.startswith("a/") and new.startswith("b/"):
+        old, new = old[2:], new[2:]
+    return old if old == new and old else None
+
+
 def _name(text: str, prefix: str) -> str | None:
-    name = text.split("\t")[0].strip().strip('"')
+    name = _unquoted(text.split("\t")[0].strip())
     if name == "/dev/null":
         return None
     return name.removeprefix(prefix)
+
+
+_ESCAPED = re.compile(rb"\\([0-7]{3}|.)")
+_ESCAPES = {b"t": b"\t", b"n": b"\n", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
+
+
+def _unquoted(text: str) -> str:
+    """A name as git writes it: in quotes, with escapes, if it holds anything but plain letters."""
+    if len(text) < 2 or not (text.startswith('"') and text.endswith('"')):
+        return text.strip('"')
+    raw = text[1:-1].encode("utf-8", "surrogateescape")
+    return _ESCAPED.sub(_meant, raw).decode("utf-8", "surrogateescape")
+
+
+def _meant(escape: re.Match[bytes]) -> bytes:
+    code = escape[1]
+    return bytes([int(code, 8) & 0xFF]) if len(code) == 3 else _ESCAPES.get(code, code)
 
 
 def _hunk(lines: list[str], at: int) -> tuple[int, Hunk]:
@@ -123,7 +183,9 @@ def _hunk(lines: list[str], at: int) -> tuple[int, Hunk]:
 
 
 def _next_file(lines: list[str], at: int) -> bool:
-    return lines[at].startswith("--- ") and at + 1 < len(lines) and lines[at + 1].startswith("+++ ")
+    """Whether a file begins here. Inside a hunk, `---` and `+++` may be lines that begin with two dashes or pluses."""
+    pair = lines[at].startswith("--- ") and at + 1 < len(lines) and lines[at + 1].startswith("+++ ")
+    return pair and (at + 2 >= len(lines) or not lines[at + 2].strip() or lines[at + 2].startswith(("@@", "---")))
 
 
 # --- *** Begin Patch ---------------------------------------------------------------------------------------------
