@@ -21,7 +21,13 @@ MAX_PER_TURN = 2
 # A first summary and, told what was wrong with it, a second.
 MAX_ATTEMPTS = 2
 _MIN_SOURCE_TOKENS = 300
+_MAX_REST_TURNS = 32
 _MAX_SUMMARY_TOKENS = 3000
+
+
+def worth_asking(refused_in_a_row: int, turns_since: int) -> bool:
+    """Whether to ask for a summary after so many plans whose summaries were all refused: each time after longer."""
+    return refused_in_a_row == 0 or turns_since >= min(2**refused_in_a_row, _MAX_REST_TURNS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,10 +89,11 @@ _DIGEST = "(No summary could be written; this is the shortened record.)\n"
 
 def digest(messages: Sequence[Message], earlier: str, tokens: int) -> str:
     """A summary made without a model: what was called and what came of it, shortened until it fits."""
-    before = cut(earlier.removeprefix(_DIGEST), max(tokens, 200))[0]
+    before = [cut(earlier.removeprefix(_DIGEST), max(tokens, 200))[0]] if earlier else []
+    turns = [message for message in messages if not isinstance(message, UserMessage)]  # people's words stay anyway
     record = ""
     for caps in ((200, 300, 150), (80, 120, 60)):
-        record = "\n".join(_PARAGRAPHS.sub("\n", entry) for entry in _entries(messages, before, *caps))
+        record = "\n".join(_PARAGRAPHS.sub("\n", entry) for entry in (*before, *_entries(turns, "", *caps)))
         if text_tokens(record) <= tokens:
             break
     else:

@@ -10,7 +10,18 @@ from hypothesis import strategies as st
 from agents.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from agents.policy import summaries
 from agents.policy.budgets import Gauge, Room, history_tokens, text_tokens
-from agents.policy.compression import Accepted, NoPlan, Plan, accept, compressed, index_of, plan, span, without_model
+from agents.policy.compression import (
+    Accepted,
+    NoPlan,
+    Plan,
+    accept,
+    compressed,
+    index_of,
+    plan,
+    span,
+    without_model,
+    worth_asking,
+)
 from agents.policy.repair import repair
 from agents.policy.summaries import Refused
 from tests.agents.policy.histories import asked, complaint, note, result, valid
@@ -253,6 +264,23 @@ def test_without_any_usable_summary_the_shortened_record_stands_in() -> None:
     assert complaint(got.messages) is None
     assert "Call: read_file" in got.summary
     assert got.after_tokens < got.before_tokens
+
+
+def test_a_summariser_that_was_refused_is_asked_again_ever_later() -> None:
+    assert worth_asking(0, 0)
+    first_turns = [next(t for t in range(100) if worth_asking(n, t)) for n in range(1, 8)]
+    assert first_turns == [2, 4, 8, 16, 32, 32, 32]
+
+
+def test_the_record_that_stands_in_does_not_nest() -> None:
+    history = long_history(turns=30)
+    for _ in range(3):
+        got = without_model(planned(history), history)
+        assert isinstance(got, Accepted)
+        history = [*got.messages, *long_history(turns=30)[1:]]
+    assert got.summary.count("No summary could be written") == 1
+    assert "Person:" not in got.summary
+    assert text_tokens(got.summary) < 500
 
 
 # --- the log -----------------------------------------------------------------------------------------------------
