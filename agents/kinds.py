@@ -219,11 +219,17 @@ class BatchPlanned(Body):
 
 @_event("context.compressed")
 class ContextCompressed(Body):
+    """The messages of `from_seq..to_seq` became the summary; or, where `stubs` is set, results in them were shortened.
+
+    `stubs`: `{call: {keep, sha256?, bytes?}}`, the characters of each result that stay and the artifact of the whole.
+    """
+
     before_tokens: int
     after_tokens: int
     summary: str
     from_seq: int
     to_seq: int
+    stubs: JSON | None = None
 
 
 @_event("credential.rotated")
