@@ -54,10 +54,10 @@ def git(directory: str, *arguments: str, extra: Mapping[str, str] | None = None)
     return done.stdout.decode("utf-8", "surrogateescape").removesuffix("\n")
 
 
-def asks(directory: str, *arguments: str) -> str | None:
+def asks(directory: str, *arguments: str, extra: Mapping[str, str] | None = None) -> str | None:
     """The same, with None where git says no."""
     try:
-        return git(directory, *arguments)
+        return git(directory, *arguments, extra=extra)
     except GitFailed:
         return None
 

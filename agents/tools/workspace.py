@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from agents.errors import ConfigError
 from agents.spec import WorkspaceKind, WorkspaceSpec
 from agents.tools import git as git_commands
-from agents.tools.committing import commit_all, embedded_repositories
+from agents.tools.committing import Tree, commit_all, embedded_repositories
 from agents.tools.git import GitFailed, asks, git
 from agents.tools.locks import locked
 
+# Where an operator points to, the repository may begin further up.
+_ANYWHERE = {"GIT_CEILING_DIRECTORIES": ""}
 NO_PUSH = "disabled://pushing-is-an-act-of-an-operator/"
 
 
@@ -49,15 +51,8 @@ def repository_of(path: str) -> str | None:
     real = os.path.realpath(path)
     if not os.path.isdir(real):
         return None
-    anywhere = {"GIT_CEILING_DIRECTORIES": ""}
-    try:
-        return git(real, "rev-parse", "--show-toplevel", extra=anywhere)
-    except GitFailed:
-        pass
-    try:
-        return git(real, "rev-parse", "--absolute-git-dir", extra=anywhere)
-    except GitFailed:
-        return None
+    top = asks(real, "rev-parse", "--show-toplevel", extra=_ANYWHERE)
+    return top if top is not None else asks(real, "rev-parse", "--absolute-git-dir", extra=_ANYWHERE)
 
 
 def prepare(spec: WorkspaceSpec, run: str, *, start: str = "HEAD") -> Prepared:
@@ -121,11 +116,14 @@ def _fresh(spec: WorkspaceSpec) -> Prepared:
 
 
 def _commit_fresh(spec: WorkspaceSpec, message: str) -> Closed:
-    branch = asks(spec.path, "symbolic-ref", "--short", "--quiet", "HEAD")
+    path = os.path.realpath(spec.path)
+    own = os.path.join(path, ".git")
+    tree = Tree(path, own if os.path.isdir(own) else None)
+    branch = tree.asks("symbolic-ref", "--short", "--quiet", "HEAD")
     if branch is None:
         return Closed(note=f"{spec.path} has no branch to commit to; it stays as it is.")
     try:
-        commit, committed = commit_all(spec.path, branch, message)
+        commit, committed = commit_all(tree, branch, message)
     except (GitFailed, OSError) as error:
         return Closed(branch=branch, note=f"Nothing was committed, {spec.path} stays as it is: {error}")
     return Closed(branch=branch, commit=commit, committed=committed)
@@ -243,18 +241,19 @@ def _forbid_push(source: str, path: str) -> None:
 def _close_worktree(spec: WorkspaceSpec, run: str, message: str) -> Closed:
     branch = spec.branch or f"agent/{run}"
     path = os.path.realpath(spec.path)
-    try:
-        source = _source(spec)
-    except ConfigError as error:
-        return Closed(branch=branch, note=f"{error.message} {path} stays as it is.")
+    # Not by `_source`: the configuration, which the agent can write, may say that its top is elsewhere by now.
+    source = os.path.realpath(spec.source or "")
+    if not spec.source or asks(source, "rev-parse", "--absolute-git-dir", extra=_ANYWHERE) is None:
+        return Closed(branch=branch, note=f"There is no git repository at {spec.source}. {path} stays as it is.")
     with _only_one_at(source):
         if not os.path.isdir(path):
             asks(source, "worktree", "prune")
             tip = asks(source, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}")
             return Closed(branch=branch, commit=tip, removed=True)
         try:
-            inner = embedded_repositories(path)
-            commit, committed = commit_all(path, branch, message)
+            tree = Tree(path, _records_of(source, path))
+            inner = embedded_repositories(tree)
+            commit, committed = commit_all(tree, branch, message)
         except (GitFailed, OSError) as error:
             return Closed(branch=branch, note=f"Nothing was committed, so the worktree stays at {path}: {error}")
         if inner:
@@ -263,6 +262,19 @@ def _close_worktree(spec: WorkspaceSpec, run: str, message: str) -> Closed:
             )
             return Closed(branch=branch, commit=commit, committed=committed, note=note)
         return Closed(branch=branch, commit=commit, committed=committed, removed=_remove(source, path))
+
+
+def _records_of(source: str, path: str) -> str:
+    """Where the repository keeps its records of this worktree. Raises OSError if it has none."""
+    common = git(source, "rev-parse", "--path-format=absolute", "--git-common-dir", extra=_ANYWHERE)
+    for entry in os.scandir(os.path.join(common, "worktrees")):
+        try:
+            with open(os.path.join(entry.path, "gitdir")) as file:
+                if os.path.realpath(os.path.dirname(file.read().strip())) == path:
+                    return entry.path
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+    raise OSError(f"the repository at {source} does not know this worktree any more")
 
 
 def _remove(source: str, path: str) -> bool:
@@ -279,6 +291,6 @@ class _Never:
 @contextmanager
 def _only_one_at(source: str) -> Iterator[None]:
     """Two runs that make worktrees of one repository would trip over git's own lock files."""
-    common = git(source, "rev-parse", "--absolute-git-dir")
+    common = git(source, "rev-parse", "--absolute-git-dir", extra=_ANYWHERE)
     with locked([os.path.join(common, "worktrees")], _Never()):
         yield

@@ -1,6 +1,7 @@
 """Workspaces: made, found again, committed and put away."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -195,7 +196,7 @@ def test_a_worktree_that_cannot_be_committed_stays(tmp_path: Path, repository: P
     run, spec = new_id(), worktree(tmp_path, repository)
     path = Path(prepare(spec, run).path)
     (path / "a.txt").write_text("precious\n")
-    (path / ".git").write_text("gitdir: /nowhere\n")
+    shutil.rmtree(repository / ".git" / "worktrees" / path.name)
     closed = close(spec, run)
     assert not closed.removed
     assert closed.note is not None
