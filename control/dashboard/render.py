@@ -77,6 +77,6 @@ def root_html(document: Document, root: str, first: int | None = None) -> SafeSt
 
 def warm_up() -> None:
     """Compile the parts before the first page asks for them: half a second that nobody then waits for."""
-    for folder in settings.TEMPLATES[0]["DIRS"]:
-        for path in sorted(Path(folder).rglob("*.html")):
-            _template(path.relative_to(folder).as_posix())
+    folder = Path(settings.BASE_DIR) / "templates"
+    for path in sorted(folder.rglob("*.html")):
+        _template(path.relative_to(folder).as_posix())
