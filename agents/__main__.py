@@ -1,4 +1,4 @@
-"""`python -m agents`: the loop alone on a real model (`run`), and the scripted models to try it on (`drill`)."""
+"""`python -m agents`: the loop alone (`run`), scripted models to try it on (`drill`), judging errors (`classify`)."""
 
 import argparse
 import os
@@ -51,6 +51,7 @@ def parser() -> argparse.ArgumentParser:
     drill.add_argument("--runs", type=int, default=1, metavar="N")
     drill.add_argument("--guard", default="off", help="off, which is capped at 40 tool steps; the others come later")
     drill.add_argument("--json", action="store_true", help="one JSON object a line instead of a table")
+    commands.add_parser("classify", help="judge provider errors: JSON lines on standard input, JSON lines out")
     return top
 
 
@@ -72,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     options = parser().parse_args(argv)
     try:
-        return _run(options) if options.command == "run" else _drill(options)
+        return _COMMANDS[options.command](options)
     except AgentError as error:
         print(f"{error.kind}: {error.message}", file=sys.stderr)
         return USAGE_ERROR
@@ -326,6 +327,23 @@ def _print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
     for cells in table:
         print("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
 
+
+# --- classify ----------------------------------------------------------------------------------------------------
+
+
+def _classify(options: argparse.Namespace) -> int:
+    from agents.policy.fault_lines import judged
+
+    failed = False
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        if line.strip():
+            answer, is_sample = judged(number, line)
+            failed = failed or not is_sample
+            print(answer)
+    return USAGE_ERROR if failed else 0
+
+
+_COMMANDS = {"run": _run, "drill": _drill, "classify": _classify}
 
 if __name__ == "__main__":
     sys.exit(main())

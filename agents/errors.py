@@ -38,13 +38,39 @@ class WireEvidence:
     provider: str | None = None
 
 
-class ModelError(AgentError):
-    """One failed attempt. `kind` is a reason of the contract's section 5 (`rate_limit`, `timeout`, ...)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassifiedError:
+    """What a failed attempt was and what it permits; the flags are permissions, not an order of work.
 
-    def __init__(self, kind: str, message: str, wire: WireEvidence | None = None, usage: Any = None) -> None:
+    `retry_after_s` is the wait that the provider named, `evidence` a sentence for people, `said` the provider's own
+    sentence, empty when there was none.
+    """
+
+    reason: str
+    retryable: bool
+    should_compress: bool
+    should_rotate_credential: bool
+    should_fallback_model: bool
+    retry_after_s: float | None
+    evidence: str
+    said: str = ""
+
+
+class ModelError(AgentError):
+    """One failed attempt. `kind` is a reason (`rate_limit`, `timeout`, ...); `fault` is the judgement behind it."""
+
+    def __init__(
+        self,
+        kind: str,
+        message: str,
+        wire: WireEvidence | None = None,
+        usage: Any = None,
+        fault: ClassifiedError | None = None,
+    ) -> None:
         super().__init__(kind, message)
         self.wire = wire or WireEvidence()
         self.usage = usage
+        self.fault = fault
 
 
 class ToolError(AgentError):

@@ -5,7 +5,7 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from agents import kinds
@@ -17,7 +17,7 @@ from agents.ids import new_id
 from agents.messages import AssistantMessage, Message, ToolCall, Usage
 from agents.policy import recovery
 from agents.policy.arguments import safe_args
-from agents.policy.faults import retry_after
+from agents.policy.fault_waits import retry_after
 from agents.policy.redaction import make_safe
 from agents.ports import ChatAnswer, ChatModel, ChatRequest, Clock, LiveText
 
@@ -132,7 +132,7 @@ class ModelCall:
         decision = recovery.decide(
             kind=error.kind,
             attempt=attempt,
-            retry_after_s=retry_after(error.wire.headers, now=now),
+            retry_after_s=_wait_named(error, now),
             waited_s=waited,
             jitter=random.random(),
         )
@@ -251,6 +251,11 @@ _NAME_CHARS = re.compile(r"[^a-zA-Z0-9_.-]+")
 
 def _tool_name(name: str) -> str:
     return _NAME_CHARS.sub("_", name)[:64] or "unnamed"
+
+
+def _wait_named(error: ModelError, now: datetime) -> float | None:
+    """What the provider asked for; an attempt that was not judged has its headers."""
+    return error.fault.retry_after_s if error.fault is not None else retry_after(error.wire.headers, now=now)
 
 
 def _facts(error: ModelError) -> dict[str, Any]:

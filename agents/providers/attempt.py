@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterable, Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import httpx
 
-from agents.errors import ModelError, WireEvidence
-from agents.policy.faults import classify_attempt
+from agents.errors import ClassifiedError, ModelError, WireEvidence
+from agents.policy.faults import classify, known, sample_of
 from agents.policy.redaction import make_safe
 from agents.providers.http import Stalls, Watch, send
 from agents.providers.stream import Broken, Fold, Reader
@@ -109,8 +110,10 @@ class Attempt:
     def failed(self, broken: Broken) -> ModelError:
         """The error for an answer that came and was none."""
         wire = self._evidence(body=broken.body or self._reader.sample)
-        fault = classify_attempt(wire)
-        kind = broken.kind or fault.kind
+        if broken.kind is None:
+            fault = self._judge(wire)
+        else:
+            fault = known(broken.kind, sample_of(wire), broken.message, datetime.now(UTC))
         status = wire.status or 0
         said = fault.said if broken.kind is None else broken.message
         if 300 <= status < 400:
@@ -118,7 +121,7 @@ class Attempt:
                 f"the address redirects to {wire.headers.get('location') or 'nowhere'}; set the base URL to the target"
             )
         said = said or _plain(wire.body) or ("an error without a word" if status >= 400 else "an empty answer")
-        return self._error(kind, f"{self._target.place} answered {status or 'nothing'}: {said}", wire)
+        return self._error(fault, f"{self._target.place} answered {status or 'nothing'}: {said}", wire)
 
     def _truncated(self) -> Broken:
         sample = self._reader.sample
@@ -134,19 +137,19 @@ class Attempt:
         else:
             what = f"sent nothing of an answer for {self._stalls.no_progress_s:g} s, only signs of life"
         wire = self._evidence(transport="ReadTimeout", body=what)
-        return self._error("timeout", f"{self._target.place} {what}", wire)
+        return self._error(self._judge(wire), f"{self._target.place} {what}", wire)
 
     def _lost(self, error: Exception) -> ModelError:
         said = str(error) or type(error).__name__
         wire = self._evidence(transport=type(error).__name__, body=said)
-        fault = classify_attempt(wire)
+        fault = self._judge(wire)
         if self._response is not None:
             message = f"the connection to {self._target.place} broke while it answered: {said}"
         else:
             message = (
                 f"no connection to {self._target.place}: {said}; check that the base URL is right and the server up"
             )
-        return self._error(fault.kind, message, wire)
+        return self._error(fault, message, wire)
 
     def _evidence(self, *, body: bytes | str, transport: str | None = None) -> WireEvidence:
         response = self._response
@@ -161,8 +164,11 @@ class Attempt:
             provider=self._target.provider,
         )
 
-    def _error(self, kind: str, message: str, wire: WireEvidence) -> ModelError:
-        return ModelError(kind, self._clean(message)[:2000], wire, usage=self._fold.usage())
+    def _judge(self, wire: WireEvidence) -> ClassifiedError:
+        return classify(sample_of(wire), datetime.now(UTC))
+
+    def _error(self, fault: ClassifiedError, message: str, wire: WireEvidence) -> ModelError:
+        return ModelError(fault.reason, self._clean(message)[:2000], wire, usage=self._fold.usage(), fault=fault)
 
     def _clean(self, text: str) -> str:
         if self._target.secret:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.errors import WireEvidence
-from agents.policy.faults import classify_attempt
+from agents.policy.faults import classify, sample_of
 from agents.providers.assemble import Unattributable
 from agents.providers.blocks import MessageFold
 from agents.providers.completion import CompletionFold
@@ -59,7 +59,7 @@ def feed(fold: Fold, values: list[Any]) -> None:
         try:
             fold.event("", data)
         except Broken as broken:
-            classify_attempt(WireEvidence(status=200, body=broken.body.decode()))
+            classify(sample_of(WireEvidence(status=200, body=broken.body.decode())))
         try:
             fold.document(value, data)
         except Broken:

@@ -1,0 +1,68 @@
+"""Real failures of many providers, with the one right answer to each: how many are judged so, and how fast."""
+
+import json
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from agents.errors import ClassifiedError
+from agents.policy.faults import ErrorSample, classify
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+FLAGS = ("retryable", "should_compress", "should_rotate_credential", "should_fallback_model")
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (FIXTURES / name).read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def judge(row: dict[str, Any]) -> ClassifiedError:
+    return classify(
+        ErrorSample(
+            provider=row.get("provider") or "",
+            http_status=row.get("http_status"),
+            headers=row.get("headers") or {},
+            body=row.get("body"),
+            transport_exception=row.get("transport_exception"),
+            context=row.get("context") or {},
+        )
+    )
+
+
+def shares(name: str) -> tuple[float, float, float]:
+    """Right reasons, right actions, right waits among those that have one; what was wrong is printed."""
+    reasons = actions = waits = named = 0
+    samples = rows(name)
+    for row in samples:
+        found, expect = judge(row), row["expect"]
+        has_reason = found.reason == expect["reason"]
+        has_actions = all(getattr(found, flag) == expect[flag] for flag in FLAGS)
+        reasons += has_reason
+        actions += has_actions
+        if (wait := expect.get("retry_after_s")) is not None:
+            named += 1
+            waits += found.retry_after_s is not None and abs(found.retry_after_s - wait) <= 1
+        if not (has_reason and has_actions):
+            print(f"{row['id']}: {expect['reason']}, not {found.reason} ({found.evidence})")
+    return reasons / len(samples), actions / len(samples), waits / named if named else 1.0
+
+
+def test_the_corpus_is_judged_right() -> None:
+    reasons, actions, waits = shares("errors.jsonl")
+    assert (reasons >= 0.97, actions >= 0.95, waits >= 0.95) == (True, True, True), (reasons, actions, waits)
+
+
+def test_one_judgement_takes_less_than_200_microseconds() -> None:
+    samples = rows("errors.jsonl")
+    judge(samples[0])
+    taken = []
+    for row in samples:
+        best = 1.0
+        for _ in range(3):
+            began = time.perf_counter()
+            judge(row)
+            best = min(best, time.perf_counter() - began)
+        taken.append(best)
+    print(f"\nmedian {median(taken) * 1e6:.0f} us, longest {max(taken) * 1e6:.0f} us")
+    assert median(taken) < 200e-6
