@@ -55,6 +55,9 @@ _operation = st.sampled_from(["chat", "execute_tool", "invoke_agent"])
 _calls = st.sampled_from([*_CALLS, None])
 _turns = st.one_of(st.none(), st.integers(1, 9))
 
+# A command is of one kind for ever: what the log says of it agrees with its row.
+_COMMANDS = ("interrupt", "steer", "pause", "unpause", "answer", "raise", "drain")
+
 _BODIES = st.one_of(
     st.just(kinds.TurnStarted()),
     st.just(kinds.TurnCompleted()),
@@ -78,9 +81,8 @@ _BODIES = st.one_of(
         rule=st.just("R1"), fingerprint=_text, step=st.integers(0, 9), count=st.integers(0, 9), evidence=st.just([1]),
         wasted_tokens=st.integers(0, 9), explanation=_text, shadow=st.booleans(), wasted_usd=_money,
     ),
-    st.builds(
-        kinds.CommandReceived, command=st.sampled_from(["cmd-0", "cmd-1", "cmd-2"]), by=st.just("ann"),
-        command_kind=st.sampled_from(["interrupt", "steer", "pause", "unpause", "answer", "raise", "drain"]),
+    st.sampled_from(
+        [kinds.CommandReceived(command=f"cmd-{n}", command_kind=kind, by="ann") for n, kind in enumerate(_COMMANDS)]
     ),
     st.builds(kinds.SteerInjected, command=st.just("cmd-1"), note=_text, by=st.just("ann")),
     st.builds(kinds.SteerRefused, command=st.just("cmd-2"), code=st.just("no_turn_left")),
@@ -122,7 +124,7 @@ def logs(pick: st.DrawFn) -> tuple[list[list[tuple[kinds.Body, int | None, str |
 def _commands(run: Run) -> None:
     from control.runs.clock import database_now
 
-    for number, kind in enumerate(("interrupt", "steer", "pause")):
+    for number, kind in enumerate(_COMMANDS):
         command = f"cmd-{number}"
         Command.objects.filter(pk=command).delete()
         Receipt.objects.filter(command_id=command).delete()
