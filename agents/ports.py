@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from agents.commands import Command
 from agents.events import Draft
 from agents.messages import AssistantMessage, Message, Usage
-from agents.spec import ConcurrencyClass, Resume, Status
+from agents.spec import ConcurrencyClass, ModelSpec, Resume, Status
 
 
 class Clock(Protocol):
@@ -98,6 +98,47 @@ class ChatModel(Protocol):
     def encode_message(self, message: Message) -> bytes: ...
     def encode_tools(self, tools: Sequence["ToolSpec"]) -> bytes | None: ...
     async def ask(self, request: ChatRequest, on_text: Callable[[str], None]) -> ChatAnswer: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picked:
+    """A model with a key that may be used now. `spec` is what it was made from; `credential` the key's label."""
+
+    model: ChatModel
+    spec: ModelSpec
+    credential: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resting:
+    """No key for this model may be used now. `until`: when the first one is back; None when no time will bring it."""
+
+    until: datetime | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyReport:
+    """How a key fared in one attempt: `reason` as in the contract's section 5, None after a success.
+
+    `cooldown_s` is how long it shall rest (None: as the pool sees fit), `spent_usd` what the attempt cost.
+    """
+
+    credential: str | None
+    reason: str | None = None
+    cooldown_s: float | None = None
+    spent_usd: str | None = None
+
+
+class Models(Protocol):
+    """The models of one run in order of preference (its own, then its fallbacks) and the keys that go with them.
+
+    `pick` gives a usable one for the model at `place` (0 = the run's own), passing over the keys in `avoid`. Raises
+    IndexError past the last fallback. `report` is never awaited for long and never raises.
+    """
+
+    async def pick(self, place: int = 0, avoid: frozenset[str] = frozenset()) -> Picked | Resting: ...
+    async def report(self, report: KeyReport) -> None: ...
 
 
 # --- tools -------------------------------------------------------------------------------------------------------
