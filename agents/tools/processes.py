@@ -5,6 +5,7 @@ leaves the group or the session, or outlives its parent, is still found.
 """
 
 import os
+import random
 import signal
 import time
 from collections.abc import Callable, Mapping
@@ -57,17 +58,29 @@ def end_marked(name: str, value: str, grace_s: float = GRACE_S) -> StopReport:
     return _end(lambda procs, _: proctable.marked(procs.values(), name, value), grace_s)
 
 
-def end_session(leader: int, mark: str | None, grace_s: float = GRACE_S) -> StopReport:
+def new_stamp() -> int:
+    """A number for `proctable.stamp`, unlike any other."""
+    return random.randrange(10**15, 10**18)
+
+
+def end_session(leader: int, mark: str | None, grace_s: float = GRACE_S, *, stamp: int | None = None) -> StopReport:
     """End a command: its group, its session, everything that descends from these, and what carries the call's mark.
+
+    A process that shed all of these, by a clean environment and a session and parent of its own, has the stamp still.
 
     `leader` must not have been reaped yet, or its number might be another's; nor signalled, or those of its children
     that shed group, session and mark can no longer be told from strangers. Blocking, as `end_marked`.
     """
 
+    since = proctable.born(leader)
+
     def find(procs: Mapping[int, Proc], known: set[int]) -> set[int]:
         own = {pid for pid, proc in procs.items() if leader in (pid, proc.group, proc.session)}
         if mark:
             own |= proctable.marked(procs.values(), CALL_MARK, mark)
+        if stamp is not None:
+            later = (proc for pid, proc in procs.items() if proc.born >= since and pid not in own)
+            own |= proctable.stamped(later, stamp)
         return proctable.descendants(procs, own | known)
 
     return _end(find, grace_s)

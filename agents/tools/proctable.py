@@ -1,6 +1,8 @@
 """The machine's processes as one look at the table shows them: who belongs to whom, and who carries which mark."""
 
 import os
+import re
+import resource
 import signal
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -8,6 +10,7 @@ from dataclasses import dataclass, field
 import psutil
 
 _PROC = "/proc"
+_STAMP = re.compile(rb"Max realtime timeout +(\d+) ")
 _HAS_PROC = os.path.exists("/proc/self/stat")
 
 
@@ -32,6 +35,32 @@ def marked(procs: Iterable[Proc], name: str, value: str) -> set[int]:
     """Those whose environment holds exactly `name=value`; one that cannot be read is not ours."""
     mark = f"{name}={value}".encode()
     return {proc.pid for proc in procs if _has_mark(proc.pid, mark)}
+
+
+def stamp(pid: int, number: int) -> None:
+    """Put a number on a process which its children inherit and cannot shed, whatever environment they give themselves.
+
+    It is a limit on the time of real-time tasks, of decades. Where there is no such thing, nothing happens.
+    """
+    try:
+        resource.prlimit(pid, resource.RLIMIT_RTTIME, (number, resource.RLIM_INFINITY))
+    except (AttributeError, OSError, ValueError):
+        pass  # another system, a lower limit, or it has ended already
+
+
+def stamped(procs: Iterable[Proc], number: int) -> set[int]:
+    """Those that carry this number."""
+    return {proc.pid for proc in procs if _stamp_of(proc.pid) == number}
+
+
+def born(pid: int) -> float:
+    """When a process of ours was started, as `Proc.born` tells it; 0 if that cannot be told."""
+    try:
+        with open(f"{_PROC}/{pid}/stat", "rb") as file:
+            text = file.read()
+        return float(text[text.rindex(b")") + 2 :].split()[19])
+    except OSError:
+        return 0.0
 
 
 def descendants(procs: Mapping[int, Proc], roots: set[int]) -> set[int]:
@@ -96,6 +125,15 @@ def _from_psutil() -> Iterable[Proc | None]:
                 yield Proc(pid, process.ppid(), os.getpgid(pid), os.getsid(pid), process.create_time())
         except (psutil.Error, OSError):
             continue
+
+
+def _stamp_of(pid: int) -> int | None:
+    try:
+        with open(f"{_PROC}/{pid}/limits", "rb") as file:
+            found = _STAMP.search(file.read())
+    except OSError:
+        return None
+    return int(found[1]) if found else None
 
 
 def _has_mark(pid: int, mark: bytes) -> bool:

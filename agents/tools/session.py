@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agents.ports import StopReport
+from agents.tools import proctable
 from agents.tools.captured import Captured
-from agents.tools.processes import CALL_MARK, GRACE_S, end_session
+from agents.tools.processes import CALL_MARK, GRACE_S, end_session, new_stamp
 
 OUTPUT_CAP = 8 * 1024 * 1024
 _CHUNK = 256 * 1024
@@ -51,6 +52,8 @@ async def run_in_session(
     """
     output = Captured(cap)
     process, pipe = _start(command, cwd, environment)
+    stamp = new_stamp()
+    proctable.stamp(process.pid, stamp)
     reader = _Reader(pipe, output)
     timed_out = False
     cancel: asyncio.CancelledError | None = None
@@ -65,7 +68,7 @@ async def run_in_session(
     except asyncio.CancelledError as error:
         cancel = error
     try:
-        report, later = await _to_the_end(lambda: _finish(process, environment.get(CALL_MARK), grace_s))
+        report, later = await _to_the_end(lambda: _finish(process, environment.get(CALL_MARK), stamp, grace_s))
         cancel = cancel or later
         if cancel is not None or report.processes or report.left:
             stopped(report)
@@ -123,8 +126,8 @@ def _is_zombie(pid: int) -> bool:
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
 
-def _finish(process: "subprocess.Popen[bytes]", mark: str | None, grace_s: float) -> StopReport:
-    report = end_session(process.pid, mark, grace_s)
+def _finish(process: "subprocess.Popen[bytes]", mark: str | None, stamp: int, grace_s: float) -> StopReport:
+    report = end_session(process.pid, mark, grace_s, stamp=stamp)
     with contextlib.suppress(subprocess.TimeoutExpired):  # stuck in the kernel: counted as left
         process.wait(timeout=1.0)
     return report

@@ -113,6 +113,16 @@ async def test_a_child_that_shed_its_mark_is_found_by_its_parents(bench: Bench) 
     assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
+@pytest.mark.parametrize("output", ["", ">/dev/null 2>&1 </dev/null"])
+async def test_a_daemon_that_shed_mark_session_and_parents_is_ended_with_its_command(bench: Bench, output: str) -> None:
+    daemon = "sh -c 'echo $$ > pid; exec sleep 600'"
+    command = f"(env -i /usr/bin/setsid {daemon} {output} &); while [ ! -s pid ]; do sleep 0.01; done"
+    told = await bench.call("run_command", command=command)
+    pid = int((bench.path / "pid").read_text())
+    assert "left running in the background were ended" in told.text
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
 async def test_pressing_cancel_again_does_not_cut_the_clean_up_short(bench: Bench, mark: str) -> None:
     context = bench.context(environment={"PILOTHOUSE_WORKER": mark})
     task = asyncio.create_task(bench.call("run_command", context, command=STUBBORN))
