@@ -2,14 +2,23 @@
 
 import re
 
-_MARKER = re.compile(r"\[(\s*user\s+note\s*:)", re.IGNORECASE)
+# Between the letters may stand what nobody sees and Markdown that a reader takes for emphasis; bracket and colon may be
+# of another width. The blank between the words must be there: `rows[user_note:]` is code.
+_UNSEEN = r"\s\u00ad\u034f\u061c\u115f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+_ANY = rf"[{_UNSEEN}*_`~]*"
+_BLANK = rf"[*_`~]*[{_UNSEEN}]{_ANY}"
+_BRACKETS = "[\uff3b\u3010\u27e6"
+_MARKER = re.compile(
+    rf"([{re.escape(_BRACKETS)}])(?={_ANY}{_ANY.join('user')}{_BLANK}{_ANY.join('note')}{_ANY}[:\uff1a\ufe55\ufe13])",
+    re.IGNORECASE,
+)
 
 
 def escape_marker(text: str) -> str:
     """Tool output with every look-alike of the note marker defused, so that only an operator can write a note."""
-    if "[" not in text:
+    if not any(bracket in text for bracket in _BRACKETS):
         return text
-    return _MARKER.sub(r"\\[\1", text)
+    return _MARKER.sub(r"\\\1", text)
 
 
 def note_text(note: str) -> str:
