@@ -154,13 +154,16 @@ async def test_thumb_stops_a_run_on_a_phone(visits: Visits, house: House) -> Non
     run = await house.start("slow", "Read me the log. marker=thumb")
     page = await visits.open("/", **PHONE)
     await page.locator(f"#run-{run} .task-link").tap()
+    await expect(page).to_have_url(re.compile(run))
     await is_live(page)
     await grows(stream(page))
     button = page.locator(".thumb").get_by_text("Interrupt")
+    await expect(button).to_be_visible()
     box = await button.bounding_box()
     assert box and box["height"] >= 44 and box["y"] > 844 / 2 and box["y"] + box["height"] <= 844
     await button.tap()
     confirm = page.locator("#interrupt-confirm")
+    await expect(confirm).to_be_visible()
     box = await confirm.bounding_box()
     assert box and box["height"] >= 44
     await confirm.tap()
