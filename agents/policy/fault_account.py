@@ -86,10 +86,16 @@ def capacity(heard: Heard) -> Found | None:
 
 
 def limits(heard: Heard) -> Found | None:
+    if heard.status == 402 and heard.has("quota") and not _passes(heard):
+        return heard.says("quota", "billing")
     for family in ("rate", "quota", "window", "reset"):
         if heard.has(family) and (family not in ("window", "reset") or heard.status in (402, 429)):
             return heard.says(family, "rate_limit")
     return None
+
+
+def _passes(heard: Heard) -> bool:
+    return heard.has("window", "reset", "later", "rate", "hold") or heard.has_wait
 
 
 _ABSENT = re.compile(r"not (?:exist|found)|unknown|doesnt exist|no such|not available|not a valid")
@@ -113,11 +119,14 @@ def permission(heard: Heard) -> Found | None:
 
 
 def form(heard: Heard) -> Found | None:
-    return (
-        heard.says("format", "format_error")
-        if heard.has("format") and heard.status < 500 and heard.status != 429
-        else None
-    )
+    """Under a 5xx only where a program's own check of its arguments speaks."""
+    is_client = heard.status < 500 and heard.status != 429
+    if heard.has("format") and (is_client or _CHECK.search(heard.raw)):
+        return heard.says("format", "format_error")
+    return None
+
+
+_CHECK = re.compile(r"\b(?:ValueError|ValidationError|TypeError|validation error)\b")
 
 
 def timeout(heard: Heard) -> Found | None:

@@ -111,12 +111,12 @@ def _take(said: Said, value: Any) -> None:
 
 _ANSWER_KEYS = frozenset(
     {"choices", "candidates", "content", "output", "delta", "contentblock", "id", "object", "model", "role", "created",
-     "createdat", "stopreason", "done", "donereason", "doneReason", "contentfilter"}
+     "createdat", "stopreason", "done", "donereason", "doneReason", "contentfilter", "text"}
 )  # fmt: skip
 
 
 def _is_answer(value: dict[str, Any]) -> bool:
-    if any(key in value for key in ("choices", "candidates", "promptFeedback", "stop_reason", "done")):
+    if any(key in value for key in ("choices", "candidates", "promptFeedback", "stop_reason", "stopReason", "done")):
         return True
     kind = value.get("type")
     if isinstance(kind, str) and kind.startswith(("response.", "content_block", "message_")):

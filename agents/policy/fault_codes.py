@@ -140,7 +140,9 @@ STRONG = (
         "spend_cap budget_exceeded budget_limit credits_required credit_limit free_tier_only free_tier_exhausted "
         "free_quota_exhausted trial_ended trial_expired free_trial subscription_expired plan_expired "
         "subscription_inactive set_limit_exceeded prepaid postpaid charge_resource_exhausted account_in_debt "
-        "member_expired monthly_quota key_limit_exceeded wallet monthly_limit free_resource_exhausted resource_pack "
+        "member_expired monthly_quota"
+        " monthly_request monthly_usage monthly_token key_limit_exceeded wallet monthly_limit "
+        "free_resource_exhausted resource_pack "
         "quota_exhausted_total billing_balance credits_depleted",
     ),
     (

@@ -35,6 +35,7 @@ class Heard:
     codes: frozenset[str] = frozenset()
     params: tuple[str, ...] = ()
     quotas: tuple[str, ...] = ()
+    has_wait: bool = False
     context: Mapping[str, Any] = field(default_factory=dict)
 
     def has(self, *names: str) -> bool:
@@ -66,7 +67,8 @@ def wordings() -> Wordings:
 _ADVERT = re.compile(
     r"upgrad|payment method|contact (?:us|sales|support|our|your|azure|customer)|learn more|read the docs|visit |"
     r"increase (?:your|the|my) (?:rate|quota|limit|usage)|increase the default|higher (?:rate )?limits?|go here|"
-    r"for more (?:information|details)|for details|please refer|you can find|to monitor|need more|to increase|"
+    r"for more (?:information|details)|for details|please refer|unlock|"
+    r"you can find|to monitor|need more|to increase|"
     r"see (?:https?|the doc|our|docs)|quota increase|request (?:an? )?increase|https?://|documentation|subscribe|"
     r"help center|support team|if (?:the|this) (?:problem|issue|error)|manage (?:it|your)|dashboard|"
     r"if you (?:believe|think|continue)|联系客服|升级|查看文档|详见|参考文档",

@@ -70,9 +70,11 @@ def history(heard: Heard) -> Found | None:
 
 
 def policy(heard: Heard) -> Found | None:
-    if not heard.has("policy"):
-        return None
-    if heard.has("permission") and "policy" in heard.families["permission"]:
+    """Not where it is a policy of an organisation or a network that forbids."""
+    denied = heard.families.get("permission", "")
+    if not heard.has("policy") or (
+        "polic" in denied and not any(word in denied for word in ("content", "usage", "use p"))
+    ):
         return None
     return heard.says("policy", "content_policy")
 

@@ -141,7 +141,7 @@ def _judge(sample: ErrorSample, text: str, said: Said) -> Found:
     if outer < 400 and (verdict := fault_answer.judge(said, sample.context)) is not None:
         return Found(reason=verdict.reason, evidence=verdict.evidence)
     if not codes and not said.sentences:
-        return _by_status(outer or status, sample, "", found_nothing=True)
+        return _by_status(outer or status, sample, "", found_nothing=True, is_error=said.is_error)
     return _weigh(sample, said, codes, provider, status)
 
 
@@ -203,12 +203,16 @@ _KINDS = {"single_request": "payload_too_large", "image": "payload_too_large", "
 
 
 def _by_table(codes: list[str], table: tuple[tuple[str, str], ...]) -> Found | None:
+    vague = None
     for code in codes:
         if reason := fault_codes.meaning(code, table):
             kind = reason if reason in _KINDS or reason == "quota" else ""
             reason = "rate_limit" if reason == "quota" else _KINDS.get(reason, reason)
-            return Found(reason=reason, kind=kind, evidence=f"matched code {code}")
-    return None
+            found = Found(reason=reason, kind=kind, evidence=f"matched code {code}")
+            if reason not in _VAGUE_REASONS:
+                return found
+            vague = vague or found
+    return vague
 
 
 def _whose(sample: ErrorSample, said: Said, found: Found, heard: Heard | None) -> Found:
@@ -229,7 +233,7 @@ def _is_ours(said: Said) -> bool:
     return any(code.startswith("openrouter") for code in said.codes)
 
 
-def _by_status(status: int, sample: ErrorSample, raw: str, *, found_nothing: bool) -> Found:
+def _by_status(status: int, sample: ErrorSample, raw: str, *, found_nothing: bool, is_error: bool = False) -> Found:
     if status in (400, 413) and found_nothing and (share := _share(sample.context)) is not None and share >= _FULL:
         return Found(
             reason="context_overflow", evidence=f"status {status} without a diagnosis, the window {share:.0%} full"
@@ -238,12 +242,16 @@ def _by_status(status: int, sample: ErrorSample, raw: str, *, found_nothing: boo
         if "model" in raw.lower():
             return Found(reason="model_not_found", evidence="status 404 about a model")
         return Found(reason="unknown", kind="not_found", evidence="status 404")
+    if status == 402 and any(name.lower() == "retry-after" for name in sample.headers):
+        return Found(reason="rate_limit", evidence="status 402 with a Retry-After")
     if status in _BY_STATUS:
         return Found(reason=_BY_STATUS[status], evidence=f"status {status}")
     if 500 <= status < 600:
         return Found(reason="server_error", evidence=f"status {status}")
     if 300 <= status < 400:
         return Found(reason="model_not_found", evidence=f"status {status}: the address redirects")
+    if 200 <= status < 300 and is_error and not raw:
+        return Found(reason="unknown", evidence=f"status {status} with an error that says nothing")
     if 200 <= status < 300:
         reason = "server_error" if raw else "malformed_response"
         return Found(

@@ -15,18 +15,17 @@ CREDENTIAL = """
     organization id|user key|app id|appid}
 {api key|apikey|access token|api token|auth token|oauth token|access key|secret key|bearer token|
     authentication token|security token|credential|credentials|authorization|subscription key|virtual key|
-    refresh token|id token|session token|signature|login|jwt|the token|your token|your key|this key|the key|key|
-    token|authentication|authorization token|service account|grant|iam token|authorization header} ~ {invalid|
-    incorrect|expired|revoked|missing|deactivated|disabled|deleted|wrong|not valid|not found|unauthorized|
-    required|malformed|rejected|leaked|compromised|not recognized|blocked|not exist|not match|banned|
-    not be verified|not be validated|failed|not provided|denied|suspended|not authorized|not active|locked|
-    rotated|unrecognized|inactive|validated|verified|invalidated|unknown|not registered|not set|empty|valid|
-    mismatch}
+    refresh token|id token|session token|jwt|the token|your token|your key|this key|the key|authentication|
+    authorization token|service account|grant|iam token|authorization header} ~ {invalid|incorrect|expired|
+    revoked|missing|deactivated|disabled|deleted|wrong|not valid|not found|unauthorized|required|malformed|
+    rejected|leaked|compromised|not recognized|blocked|not exist|not match|banned|not be verified|
+    not be validated|failed|not provided|denied|suspended|not authorized|not active|locked|rotated|unrecognized|
+    inactive|validated|verified|invalidated|unknown|not registered|not set|empty|valid|mismatch}
 {no|not|without|missing|didnt|did not} ~ {api key|apikey|auth credentials|credentials|authorization header|
     authentication|api token|access token|bearer token|token provided|cookie auth|auth header|auth token|
     user or org id|authentication credentials}
 {authentication|authorization|auth} ~ {fail|failed|failure|fails|required|invalid|error|expired|missing|
-    unsuccessful|denied|rejected|not|incorrect}
+    unsuccessful|denied|rejected|incorrect}
 {failed|unable|could not|cannot|couldnt|not} ~ {authenticate|authenticated|verify your api key|verify the api key|
     validate api key|validate the token|verify credentials|validate credentials|be authenticated|
     authorize request|validate token|verify token|resolve authentication|parse jwt|refresh token|
@@ -38,8 +37,8 @@ CREDENTIAL = """
     locked|blocked|terminated|closed|frozen|revoked|inactive|deleted|not active|not found|does not exist|
     restricted}
 {suspended|banned|deactivated|disabled|locked|terminated|frozen} {account|organization|user|workspace|key|project}
-{signature|token} ~ {expired|not match|mismatch|invalid|failed|expire|revoked|invalidated|deactivated|
-    not yet valid}
+{signature|token.} ~ {expired|not match|mismatch|invalid|failed|expire|revoked|invalidated|deactivated|
+    not yet valid|not valid|is required|missing}
 {request|signed} ~ {expired|not current}
 {access|permission|authorization|oauth} ~ revoked
 {missing|lacks|lack|insufficient|required|requires|require|without|needs|does not have|not have|meet} ~ {scope|
@@ -49,8 +48,6 @@ insufficient authentication scopes
 api key ~ {not valid|invalid|not found|expired|disabled|revoked|missing|incorrect|required|leaked|
     reported as leaked|suspended}
 pass a valid api key
-{generate|create|provide|use|obtain|renew|regenerate|rotate|get} ~ {api key|token or|access token|api token|
-    credentials}
 mismatched {api key|organization|project}
 {id|jwt|token} ~ verification failed
 caller identity
@@ -58,12 +55,11 @@ login {fail|failed|expired|required|session}
 """
 
 PERMISSION = """
-{not|isnt|arent|never} ~ {authorized|permitted|entitled|allowed|allowlisted|whitelisted|granted|eligible|
-    authorised|licensed}
-{do not|dont|does not|doesnt|without|lacks|lack|insufficient|no|not have|missing|invalid|unauthorized|need|needs|
-    havent|must have|requires|require} ~ {permission|permissions|access to|access for|privilege|privileges|
-    entitlement|entitlements|rights to|authorization to perform|role|access rights|authority to|right to use|
-    model access}
+{not|isnt|arent|never} ~ {authorized|entitled|allowlisted|whitelisted|granted|eligible|authorised|licensed}
+{not|isnt|arent|never} ~ {allowed|permitted} {to|for|in|by|on|access|from|with}
+{do not|dont|does not|doesnt|without|lacks|lack|insufficient|no|not have|missing|unauthorized|need|needs|havent|
+    must have|requires|require} ~ {permission|permissions|access to|access for|privilege|privileges|entitlement|
+    entitlements|rights to|authorization to perform|access rights|authority to|right to use|model access}
 {permission|access} ~ {denied|forbidden|restricted|required|refused|blocked|disabled|not granted|disallowed|
     not allowed|rejected|not enabled|prohibited|limited to}
 access ~ {denied|forbidden|restricted|not enabled|disabled|not permitted|blocked}
@@ -76,27 +72,27 @@ access ~ {denied|forbidden|restricted|not enabled|disabled|not permitted|blocked
     gated|not subscribed|not purchased|unpurchased|restricted to|only available to|only available for|
     available only|reserved for|exclusive|not been enabled|not been activated|not been used|limited to|blocked by|
     denied by}
-{activate|enable|open|request access|apply for|accept|agree to|subscribe to|sign} ~ {model|service|api|feature|
-    access|terms|license|agreement|inference|preview|gated|eula|models}
+{activate|enable|request access|apply for|accept|agree to|subscribe to} ~ {model|service|api|feature|access|terms|
+    license|agreement|inference|preview|gated|eula|models}
 has not been used in project
 {gated|private} {repo|model|repository|endpoint|preview|beta}
 {requires|require|need|needs|must} ~ {approval|allowlist|allowlisting|verified organization|be verified|
-    organization verification|verification|verify|early access|beta access|to be verified|accept|enterprise|
-    agree to|real name|kyc|identity}
+    organization verification|verification|early access|beta access|to be verified|enterprise|agree to|real name|
+    kyc|identity}
 {organization|account|identity} ~ {verified|verification|verify}
 {must be|not} verified
 {ip|network|host|vpc|source ip|client|origin|referer|firewall|private endpoint|virtual network|cors|domain|
     user agent|egress} ~ {not allowed|not in|blocked|denied|restricted|forbidden|whitelist|allowlist|
-    not permitted|disabled|not authorized|rejected|required|endpoint|not whitelisted|not on|not supported|
-    configured|policy|settings}
+    not permitted|disabled|not authorized|not whitelisted|not on}
 public access is disabled
 public network access
-{allowed|only|restricted|limited} ~ {models|model list|cli|clients|coding agents|ip|ip addresses|coding tools|
-    claude code|region|client|agent clients|official client|origins|partners|subscribers|enterprise|first party|
-    interactive|applications|internal|organizations|paid tier|whitelisted}
+{available only|only available|restricted to|limited to|only for|reserved for|allowed only|only allowed|
+    exclusive to|only accessible|only works|only be accessed} ~ {model list|cli|clients|coding agents|ip|
+    ip addresses|coding tools|claude code|region|client|agent clients|official client|origins|partners|
+    subscribers|enterprise|first party|interactive|applications|internal|organizations|paid tier|whitelisted}
 {only authorized for use|not authorized for use|only be used|can only be used|may only be used|cannot be used}
 allowed models
-{blocked|sorry you have been blocked|you have been blocked|attention required|just a moment|checking your browser|
+{sorry you have been blocked|you have been blocked|attention required|just a moment|checking your browser|
     verify you are human|captcha|bot detection|bot management|web application firewall|security service|
     enable javascript and cookies|access from your|error 1020|error 1010|error 1015|ray id}
 {data policy|guardrail restrictions|privacy settings|data collection|zero data retention|zdr|
@@ -130,6 +126,10 @@ geo {blocked|restricted|restriction|block|location|fenc}
 """
 
 MISSING_MODEL = """
+{endpoint|deployment|model|instance|inference endpoint|model server} * {is not running|not currently running|
+    is stopped|been stopped|is paused|been paused|been shut down}
+{function|deployment|app|application|nim} * not found for account
+{unable|failed|cannot|could not} ~ access ~ model
 {model|models|deployment|engine|endpoint|publisher model|base model|model id|modelid|model name|adapter|lora|
     inference profile|inference profiles|app|checkpoint|model alias|alias|model group} * {not found|
     does not exist|doesnt exist|not exist|is not supported|is unknown|not available|is unavailable|

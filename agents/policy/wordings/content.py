@@ -40,6 +40,9 @@ prohibited content
 """
 
 FORMAT = """
+{is|are} {not configured|not set|set but}
+{requires|needs|require|need} ~ {to be set|to be enabled|to be configured|flag}
+please {set|pass|specify} {enable|the flag|reasoning|tool|max|min|stream|a valid}
 {invalid|bad|malformed|incorrect|illegal|unsupported|wrong|unknown|unrecognized|unexpected|missing|extra|required|
     extraneous|mandatory|duplicate|conflicting} ~ {parameter|parameters|param|params|argument|arguments|field|
     fields|schema|json|body|request body|format|input schema|properties|property|value|inputs|key|payload|keyword|
@@ -90,8 +93,8 @@ bad request {body|format|syntax|parameter}
 
 BAD_CALL = """
 failed to call a function
-{tool call|function call|tool calls} {validation failed|was malformed|is malformed|is not valid json|parse|
-    parsing|could not be parsed|generation failed}
+{tool call|function call|tool calls} {validation failed|was malformed|is malformed|is not valid json|parse error|
+    parse failure|parsing failed|parsing error|could not be parsed|generation failed}
 {malformed|unparsable|unparseable|truncated} {function|tool} call
 {model|it|assistant} {generated|produced|returned|output|emitted|made} ~ {invalid|malformed|unparsable|broken|
     incomplete|bad|unfinished|illegal}

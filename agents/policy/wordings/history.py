@@ -11,8 +11,9 @@ HISTORY = """
     function response|function responses|role|roles|message role|assistant message}
 {expected|expecting|requires|require|needs|need|missing|without|without a|lacks|lacks a|lacking} ~ {toolresult|
     tool result|tool results|tool response|tool responses|function response|function responses|tool message|
-    tool messages|tool output|tool outputs|tool use|tool call|tool calls|function call output|function call|
-    function calls|assistant message|assistant tool calls}
+    tool messages|tool output|tool outputs|function call output|assistant message}
+{missing|without|without a|lacks|lacks a|lacking} ~ {tool use|tool call|tool calls|function call|function calls|
+    assistant tool calls}
 {tool use|tooluse|tool uses|tool call|tool calls|tool result|tool results|toolresult|function call|function calls|
     function response|tool message|tool messages|tool response|tool responses|tool output|tool outputs|
     function call output|call id|tool call id|tool call ids|tool use id|tool use ids|tool role|
@@ -24,9 +25,9 @@ HISTORY = """
     must be preceded|more than once|out of order|never answered|never returned|not responded|must be a response|
     must have a|in the history|in the conversation|in history|not match|not found in|was not found|not present|
     no result|no output|expected}
-{tool call id|tool use id|tooluseid|call id|toolcallid|tool call ids|tool use ids} ~ {must|not found|is not found|
-    invalid|is invalid|should|required|missing|is missing|length|pattern|unknown|does not|duplicate|is not|
-    already|not valid|too long|exceed|does not exist|is unknown|is duplicated|is too}
+{tool id|tool ids|tool call id|tool use id|tooluseid|call id|toolcallid|tool call ids|tool use ids} ~ {must|
+    not found|is not found|invalid|is invalid|should|required|missing|is missing|length|pattern|unknown|does not|
+    duplicate|is not|already|not valid|too long|exceed|does not exist|is unknown|is duplicated|is too}
 {invalid|malformed|bad|illegal|unsupported|wrong|incorrect|unrecognized|unknown|empty|missing|duplicate|
     duplicated} ~ {tool call id|tool use id|tooluseid|call id|tool call ids|tool use ids|toolcallid|
     function call id}
@@ -65,8 +66,10 @@ must include at least one parts field
 at least one part
 thinking {block|blocks|content|signature|or redacted|turn} * {must|cannot|missing|not match|modified|invalid|
     expected|required|passed back|preserved|unexpected|not found|remain|verif|not be}
-{expected|missing|invalid|unexpected|bad|corrupt|malformed|start with|expired|unverifiable} ~ {thinking|
-    redacted thinking|thought signature|thoughtsignature|reasoning content|reasoning item|signature}
+{expected|missing|invalid|unexpected|bad|corrupt|malformed|start with|expired|unverifiable|
+    modified} ~ {thinking block|thinking content|thinking or redacted|redacted thinking|thought signature|
+    thoughtsignature|reasoning content|reasoning item|signature in thinking|thinking signature|
+    reasoning signature}
 thought {signature|signatures} * {missing|invalid|not valid|required|corrupt|expired|must|verif|malformed|
     incorrect|absent}
 thoughtsignature
@@ -75,7 +78,7 @@ reasoning {content|details|item|items|contents} * {must|missing|required|passed 
     following|not found|not be|unrecognized|extra|not verif|expired}
 {unexpected|unsupported|unknown|extra|unrecognized} ~ reasoning {content|details}
 signature {in|of|for|field|could|verification|validation|check|does|did|mismatch|is|failed} * {thinking|reasoning|
-    invalid|not valid|verified|fail|not match|expired|missing}
+    thought}
 {encrypted|opaque} {content|reasoning|thinking} * {could not|cannot|failed|invalid|not be|decrypt|expired|
     mismatch|unable|not valid|was not|not issued|belongs to|does not}
 {could not|cannot|unable to|failed to|couldnt} {decrypt|verify|validate|parse} * {reasoning|encrypted|thinking|

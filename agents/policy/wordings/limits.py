@@ -23,7 +23,7 @@ usage limit
 WINDOW = """
 {per|this|each|every|in a|within a|last|previous|a|one|rolling|current|any|1|60|one|next} {minute|min|second|sec|
     hour|day|24 hours|24 hour|60 seconds|60 s|week|session|24h}
-{#|five|5|1|3|4|6|8|12|24|two|three|four|six|7|seven} {hour|hours|h|hr|hrs|day} ~ {limit|window|usage|cap|quota|
+{five|5|1|3|4|6|8|12|24|two|three|four|six|7|seven} {hour|hours|h|hr|hrs|day} ~ {limit|window|usage|cap|quota|
     period|allowance|rolling|allocated}
 {minute|hour|week|session|day} ~ {quota|limit|cap|window}
 {minutely|hourly|daily|weekly|five hour|5 hour|5h|5 hours|per day|per hour|per minute|per second|per week|rpm|tpm|
@@ -39,12 +39,13 @@ throughput
 MONTH = """
 {monthly|calendar month|per month|this month|for the month|current month|billing month|calls month|requests month|
     tokens month|credits month|next month|month allocated|each month|every month|a month}
-{total|lifetime|one time|onetime|overall|cumulative} ~ {quota|limit|allowance|cap|allocation|allotment}
+{total|lifetime|one time|onetime|cumulative} {usage|token|tokens|free|credit|allocated|free usage|api} {quota|
+    limit|allowance|cap|allocation|allotment}
 """
 
 RESET = """
 {resets|reset|renews|refreshes|refresh|replenish|replenishes|renew|replenished|refilled|refills} {at|in|on|after|
-    every|tomorrow|daily|hourly|weekly|tonight|next|midnight|when|soon|automatically|by|within|#}
+    every|tomorrow|daily|hourly|weekly|tonight|next|midnight|when|soon|automatically|by|within}
 {quota|limit|limits|allowance|usage|access} ~ be {refreshed|reset|renewed|replenished|restored|lifted}
 regain access
 """
@@ -80,8 +81,8 @@ requests limit
 """
 
 LATER = """
-{try|retry} ~ {later|shortly|soon|again later|again in|again after|in a|in #|after #|again at|after a|
-    again shortly|again soon|again momentarily|momentarily|after|in}
+{try|retry} ~ {later|shortly|soon|again later|again in|again after|in a|again at|after a|again shortly|again soon|
+    again momentarily|momentarily|after|in}
 {try|retry} ~ again {in|after|later|at|on|shortly|soon|once|tomorrow|when|next}
 {wait|waiting} ~ {retry|try|seconds|minutes|before|moment|hours|bit|while|few|retrying|trying|reset|s|min|window|
     time|again|until|and}

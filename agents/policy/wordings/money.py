@@ -9,8 +9,8 @@ MONEY = """
 {credit|credits|balance|funds|wallet|allowance|prepaid|money} ~ {low|empty|exhausted|insufficient|depleted|
     used up|run out|ran out|negative|zero|overdue|not enough|expired|consumed|spent|gone|below}
 {run|ran|running} out of {credit|credits|funds|balance|money|your credit|your balance|prepaid|api credits}
-{exhausted|depleted|used up|used all|consumed|spent|exceeded|used} ~ {credit|credits|balance|funds|free trial|
-    free quota|free tier|free allowance|allowance|free usage}
+{exhausted|depleted|used up|used all|consumed|spent} ~ {credit|credits|balance|funds|free trial|free quota|
+    free tier|free allowance|allowance|free usage}
 {add|buy|purchase|top up|recharge|load|deposit|replenish|need|requires|require|get} ~ {credits|credit|funds|
     balance|your account|your balance|your wallet|money}
 {recharge|top up|topup|refill}
@@ -24,7 +24,7 @@ can only afford
 {requires|require|need|needs} more credits
 {payment|subscription|invoice|bill} ~ {required|overdue|past due|unpaid|failed|declined|delinquent|expired|lapsed|
     cancelled|canceled|inactive|not active|invalid|ended|missing|terminated|suspended}
-{account|balance|billing|project|organization|workspace} ~ {arrears|overdue|past due|unpaid|delinquent|not active|
+{account|balance|billing|project|organization|workspace} ~ {arrears|overdue|past due|unpaid|delinquent|
     inactive due to billing|negative}
 {overdue|outstanding|unpaid|pending} {balance|payment|invoice|bill|bills|amount|invoices|charges}
 in arrears
@@ -43,7 +43,8 @@ billing ~ {disabled|not enabled|not active|required|enabled on|inactive|enable|n
     not set}
 {requires|require|enable|enabling|activate|set up} billing
 key limit {exceeded|reached}
-{key|token} ~ {quota|credit limit|spend limit|spending limit|usage limit|allowance|budget}
+{key|token} ~ {credit limit|spend limit|spending limit}
+{key|api key} {quota|usage limit|limit} ~ {exceeded|reached|exhausted}
 token quota is not enough
 {user|token} quota ~ {insufficient|not enough|exhausted|used up|failed|enough}
 {pre|pre consume|preconsume} {consume|consumed|token} ~ quota
@@ -65,7 +66,7 @@ draw from your extra usage
 {suspended|paused|stopped|blocked|disabled|deactivated|locked|frozen|restricted} * {balance|recharge|unpaid|
     overdue|payment|billing|arrears|credits|funds|invoice|nonpayment|non payment}
 payment required
-set ~ limit
+set {inference|spending|spend|budget} limit
 safe experience mode
 prepaid * {exhausted|used|depleted|insufficient|zero|exceeded|empty|run out}
 postpaid bill
@@ -80,6 +81,7 @@ check your plan and billing
 """
 
 HOLD = """
+
 {in flight|inflight|pending requests|ongoing requests|concurrent requests|outstanding requests|other requests|
     requests in progress|active requests|running requests}
 {held|reserved|reservation|on hold|hold} * {in flight|inflight|pending|other requests|concurrent|running requests|

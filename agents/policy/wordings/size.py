@@ -17,6 +17,9 @@ request * {can never|will never|cannot ever} * {fit|succeed|pass}
 """
 
 OVERFLOW = """
+{inputs|input|prompt|messages} {must have|must be|must contain|should have|can have|may have|cannot have|
+    must not have} ~ tokens
+{less|fewer} than ~ tokens
 maximum context {length|window|size|limit|len}
 max {context|model|sequence|seq} {length|len|window|size|tokens}
 maximum {model|sequence|prompt|input|allowed prompt|allowed input|supported context|supported input} {length|len|
@@ -80,6 +83,8 @@ input is too large to process
 """
 
 OUTPUT_CAP = """
+maximum tokens {you|requested|value|parameter}
+maximum tokens ~ requested ~ exceed
 max {tokens|output tokens|completion tokens|new tokens} ~ {must be|should be|is too|too|cannot|can not|must not|
     may not|out of|is out|exceed|is greater|is larger|is above|greater|is invalid|has to|needs to|range|at most|
     is limited|is more|larger|above|over|is not in|not in}

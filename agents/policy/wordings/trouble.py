@@ -4,6 +4,11 @@ One pattern a line (longer ones go on in indented lines), in the language of `ag
 """
 
 CAPACITY = """
+{worker|workers|server|instance|node|engine|replica} ~ {request limit|queue limit|requests limit}
+{queue position|position in queue|position in the queue|place in line|you are in the queue|waiting in queue|
+    current requests}
+{switch to|try|use} {another|other|a different|different} {model|models} ~ {smoother|now|instead|moment|temporar|
+    later}
 {overload|overloaded|overloading|over capacity|overcapacity|at capacity|at full capacity|at maximum capacity|
     saturated|oversubscribed|exceeding capacity|maxed out capacity|over loaded}
 {high|heavy|unusually high|increased|elevated|exceptionally high|excessive|extremely high|peak|surge|extreme|

@@ -53,6 +53,11 @@ def test_the_corpus_is_judged_right() -> None:
     assert (reasons >= 0.97, actions >= 0.95, waits >= 0.95) == (True, True, True), (reasons, actions, waits)
 
 
+def test_failures_collected_without_sight_of_the_rules_are_judged_right() -> None:
+    reasons, actions, waits = shares("errors_blind.jsonl")
+    assert (reasons >= 0.97, actions >= 0.95, waits >= 0.95) == (True, True, True), (reasons, actions, waits)
+
+
 def test_one_judgement_takes_less_than_200_microseconds() -> None:
     samples = rows("errors.jsonl")
     judge(samples[0])
