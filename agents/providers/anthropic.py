@@ -86,8 +86,11 @@ class AnthropicChat:
         attempt = Attempt(self._target, fold, on_text, self._stalls)
         await attempt.run(self._body(request, limit))
         try:
+            calls = fold.calls()
+            if not fold.finished and not all(wire.is_object(call.args) for call in calls):
+                raise Broken("malformed_response", "a tool call with half of its arguments, and no stop reason")
             return answer(
-                AssistantMessage(text=fold.text(), tool_calls=fold.calls(), opaque=fold.kept(), origin=self.origin),
+                AssistantMessage(text=fold.text(), tool_calls=calls, opaque=fold.kept(), origin=self.origin),
                 usage=fold.usage(),
                 reported=None,
                 price=self._price,

@@ -6,7 +6,7 @@ import pytest
 from agents.errors import ModelError
 from agents.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, Usage, UserMessage
 from agents.ports import ChatRequest, ToolSpec
-from tests.agents.providers.scripted import Heard, Play, answer_to, ask, model_at, provider
+from tests.agents.providers.scripted import Heard, Play, answer_to, ask, event, model_at, provider
 
 WHOLE = {
     "type": "message",
@@ -90,3 +90,17 @@ async def test_a_stop_reason_that_is_a_failure_is_one(reason: str, kind: str) ->
 
 async def test_an_answer_cut_at_the_limit_is_marked_as_cut() -> None:
     assert (await answer_to(orjson.dumps({**WHOLE, "stop_reason": "max_tokens"}), kind="anthropic")).cut
+
+
+async def test_an_end_mark_behind_half_of_a_call_makes_it_no_whole_one() -> None:
+    block = {"type": "tool_use", "id": "t", "name": "now", "input": {}}
+    half = {"type": "input_json_delta", "partial_json": '{"zone'}
+    pieces = [
+        event({"type": "content_block_start", "index": 0, "content_block": block}),
+        event({"type": "content_block_delta", "index": 0, "delta": half}),
+    ]
+    end = event({"type": "message_stop"})
+    with pytest.raises(ModelError) as caught:
+        await answer_to(*pieces, end, kind="anthropic")
+    assert caught.value.kind == "malformed_response"
+    assert [c.args for c in (await answer_to(pieces[0], end, kind="anthropic")).message.tool_calls] == ["{}"]
