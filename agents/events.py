@@ -10,9 +10,20 @@ from typing import Any
 
 import orjson
 
-from agents.kinds import ALWAYS, FROM_WIRE, JSON, KINDS, NO_NAMES, REQUIRED, TO_WIRE, Body, Unknown
+from agents.kinds import ALWAYS, JSON, KINDS, REQUIRED, Body, Unknown
 
 SCHEMA_VERSION = 1
+
+# Names on the wire that are no Python names.
+TO_WIRE: dict[str, dict[str, str]] = {
+    "run.waiting": {"reason": "for"},
+    "call.started": {"concurrency": "class"},
+    "command.received": {"command_kind": "kind"},
+    "credential.rotated": {"from_": "from"},
+    "model.fell_back": {"from_": "from"},
+}
+FROM_WIRE = {kind: {wire: own for own, wire in names.items()} for kind, names in TO_WIRE.items()}
+NO_NAMES: dict[str, str] = {}
 
 
 # One recording time stamps a whole batch, and a time that was just sent is stored next: most stamps repeat.

@@ -333,17 +333,6 @@ class Unknown(Body):
 
 FINAL_KINDS = frozenset({"run.completed", "run.exhausted", "run.interrupted", "run.tripped", "run.failed", "run.lost"})
 
-# Names on the wire that are no Python names.
-TO_WIRE: dict[str, dict[str, str]] = {
-    "run.waiting": {"reason": "for"},
-    "call.started": {"concurrency": "class"},
-    "command.received": {"command_kind": "kind"},
-    "credential.rotated": {"from_": "from"},
-    "model.fell_back": {"from_": "from"},
-}
-FROM_WIRE = {kind: {wire: own for own, wire in names.items()} for kind, names in TO_WIRE.items()}
-NO_NAMES: dict[str, str] = {}
-
 
 def _required_names(cls: type[Body]) -> frozenset[str]:
     return frozenset(f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING)
