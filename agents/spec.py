@@ -134,6 +134,8 @@ class RunSpec:
     tools: tuple[str, ...]
     model: ModelSpec
     limits: Limits
+    # Models to go on with, in order, when the run's own gives out.
+    fallbacks: tuple[ModelSpec, ...] = ()
     policy: str = "default"
     # The policy's data as it stood at the start: `{fuses?, ladder?, rules?, ...}`.
     policy_body: Mapping[str, Any] = field(default_factory=dict)

@@ -1,6 +1,7 @@
 """A RunSpec as JSON and back: what is frozen into a run's row when it starts."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from decimal import Decimal
 from typing import Any
 
@@ -14,7 +15,6 @@ def of(run: Run) -> RunSpec:
 
 
 def to_json(spec: RunSpec) -> dict[str, Any]:
-    model = spec.model
     return {
         "id": spec.id,
         "root": spec.root,
@@ -24,13 +24,8 @@ def to_json(spec: RunSpec) -> dict[str, Any]:
         "task": spec.task,
         "prompt": spec.prompt,
         "tools": list(spec.tools),
-        "model": {
-            "model": model.model,
-            "base_url": model.base_url,
-            "provider": model.provider,
-            "credential": model.credential,
-            "max_output_tokens": model.max_output_tokens,
-        },
+        "model": _model_to_json(spec.model),
+        "fallbacks": [_model_to_json(model) for model in spec.fallbacks],
         "limits": limits_to_json(spec.limits),
         "policy": spec.policy,
         "policy_body": dict(spec.policy_body),
@@ -51,7 +46,9 @@ def from_json(raw: Mapping[str, Any]) -> RunSpec:
         task=raw["task"],
         prompt=raw["prompt"],
         tools=tuple(raw["tools"]),
-        model=ModelSpec(**raw["model"]),
+        model=_model_from_json(raw["model"]),
+        # Rows from before there were fallbacks have none.
+        fallbacks=tuple(_model_from_json(model) for model in raw.get("fallbacks", ())),
         limits=limits_from_json(raw["limits"]),
         policy=raw["policy"],
         policy_body=raw.get("policy_body", {}),
@@ -73,6 +70,21 @@ def limits_to_json(limits: Limits) -> dict[str, dict[str, str]]:
 
 def limits_from_json(raw: Mapping[str, Mapping[str, str]]) -> Limits:
     return Limits(**{name: Limit(value=Decimal(given["value"]), source=given["source"]) for name, given in raw.items()})
+
+
+def _model_to_json(model: ModelSpec) -> dict[str, Any]:
+    return {
+        "model": model.model,
+        "base_url": model.base_url,
+        "provider": model.provider,
+        "credential": model.credential,
+        "max_output_tokens": model.max_output_tokens,
+    }
+
+
+def _model_from_json(raw: Mapping[str, Any]) -> ModelSpec:
+    names = {field.name for field in fields(ModelSpec)}
+    return ModelSpec(**{name: value for name, value in raw.items() if name in names})
 
 
 def _workspace_to_json(workspace: WorkspaceSpec | None) -> dict[str, Any] | None:
