@@ -1,45 +1,22 @@
 """Every event kind with its fields: one frozen body per kind, named as the contract names it.
 
-Optional fields are left out when they have no value; fields named in `_nullable` are written as null, because
-there null says *unknown*.
+Optional fields are left out when they have no value; fields named in `nullable` are written as null, because there
+null says *unknown*.
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
-from typing import Any, ClassVar, dataclass_transform
+from dataclasses import MISSING, fields
+from typing import Any
 
-_KINDS: dict[str, type["Body"]] = {}
+from agents.bodies import JSON, Body, Unknown, event, registered
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Body:
-    """Base of all event bodies."""
-
-    kind: ClassVar[str] = ""
-    _nullable: ClassVar[frozenset[str]] = frozenset()
-    _names: ClassVar[tuple[str, ...]] = ()
-
-
-@dataclass_transform(frozen_default=True, kw_only_default=True)
-def _event(kind: str, nullable: tuple[str, ...] = ()) -> Any:
-    def register(cls: type[Body]) -> type[Body]:
-        made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
-        made.kind = kind
-        made._nullable = frozenset(nullable)
-        made._names = tuple(f.name for f in fields(made))
-        _KINDS[kind] = made
-        return made
-
-    return register
-
-
-JSON = Mapping[str, Any]
+__all__ = ["JSON", "KINDS", "Body", "Unknown"]
 
 
 # --- the run ---------------------------------------------------------------------------------------------------
 
 
-@_event("run.queued")
+@event("run.queued")
 class RunQueued(Body):
     agent: str
     task: str
@@ -47,7 +24,7 @@ class RunQueued(Body):
     altered: JSON | None = None
 
 
-@_event("run.started")
+@event("run.started")
 class RunStarted(Body):
     """`prompt` and `tools` are artifact references `{sha256, bytes}`; `limits` maps name to `{value, source}`."""
 
@@ -64,52 +41,61 @@ class RunStarted(Body):
     note: str | None = None
 
 
-@_event("memory.injected")
+@event("memory.injected")
 class MemoryInjected(Body):
     notes: list[str]
 
 
-@_event("run.waiting")
+@event("run.waiting")
 class RunWaiting(Body):
-    """`reason` is the contract's `for`: question, approval, pause or quota."""
+    """`reason` is the contract's `for`: question, approval, pause or quota. `name`, `args`: what is to be approved."""
 
     reason: str
     call: str | None = None
     until: str | None = None
     text: str | None = None
     choices: list[str] | None = None
+    name: str | None = None
+    args: str | None = None
 
 
-@_event("run.continued")
+@event("run.continued")
 class RunContinued(Body):
-    pass
+    """After an approval: the decision (approve, edit, deny) and whose; `problem` says why it could not be taken."""
+
+    decision: str | None = None
+    by: str | None = None
+    reason: str | None = None
+    args: str | None = None
+    problem: str | None = None
+    altered: JSON | None = None
 
 
-@_event("run.stopping")
+@event("run.stopping")
 class RunStopping(Body):
     command: str | None
     by: str
 
 
-@_event("run.requeued")
+@event("run.requeued")
 class RunRequeued(Body):
     epoch: int
     why: str
 
 
-@_event("run.completed")
+@event("run.completed")
 class RunCompleted(Body):
     final: str
 
 
-@_event("run.exhausted")
+@event("run.exhausted")
 class RunExhausted(Body):
     limit: str
     final: str
     final_by: str
 
 
-@_event("run.interrupted")
+@event("run.interrupted")
 class RunInterrupted(Body):
     """`stopped`: `{sockets, processes, children, abandoned, seconds, verified, why?}`."""
 
@@ -119,7 +105,7 @@ class RunInterrupted(Body):
     stopped: JSON
 
 
-@_event("run.tripped")
+@event("run.tripped")
 class RunTripped(Body):
     step: int
     verdict: JSON | None = None
@@ -128,14 +114,14 @@ class RunTripped(Body):
     final: str | None = None
 
 
-@_event("run.failed")
+@event("run.failed")
 class RunFailedEvent(Body):
     """`error`: `{reason, message, status?, evidence?}`."""
 
     error: JSON
 
 
-@_event("run.lost")
+@event("run.lost")
 class RunLost(Body):
     """`why` is the exit reason if it is not `worker_lost`: `attempts`."""
 
@@ -147,17 +133,17 @@ class RunLost(Body):
 # --- turns and calls -------------------------------------------------------------------------------------------
 
 
-@_event("turn.started")
+@event("turn.started")
 class TurnStarted(Body):
     pass
 
 
-@_event("turn.completed")
+@event("turn.completed")
 class TurnCompleted(Body):
     pass
 
 
-@_event("call.started")
+@event("call.started")
 class CallStarted(Body):
     operation: str
     name: str
@@ -170,7 +156,7 @@ class CallStarted(Body):
     group: int | None = None
 
 
-@_event("call.retried", nullable=("cost_usd",))
+@event("call.retried", nullable=("cost_usd",))
 class CallRetried(Body):
     error: JSON
     action: str
@@ -182,7 +168,7 @@ class CallRetried(Body):
     cost_source: str | None = None
 
 
-@_event("call.completed", nullable=("cost_usd",))
+@event("call.completed", nullable=("cost_usd",))
 class CallCompleted(Body):
     operation: str
     name: str
@@ -205,19 +191,19 @@ class CallCompleted(Body):
     altered: JSON | None = None
 
 
-@_event("call.late")
+@event("call.late")
 class CallLate(Body):
     call: str
     status: str
 
 
-@_event("batch.planned")
+@event("batch.planned")
 class BatchPlanned(Body):
     groups: list[list[str]]
     why: str
 
 
-@_event("context.compressed")
+@event("context.compressed")
 class ContextCompressed(Body):
     """The messages of `from_seq..to_seq` became the summary; or, where `stubs` is set, results in them were shortened.
 
@@ -232,7 +218,7 @@ class ContextCompressed(Body):
     stubs: JSON | None = None
 
 
-@_event("credential.rotated")
+@event("credential.rotated")
 class CredentialRotated(Body):
     from_: str
     to: str | None
@@ -240,7 +226,7 @@ class CredentialRotated(Body):
     cooldown_s: float
 
 
-@_event("model.fell_back")
+@event("model.fell_back")
 class ModelFellBack(Body):
     from_: str
     to: str
@@ -250,7 +236,7 @@ class ModelFellBack(Body):
 # --- commands, notes, judgement, children, edits -----------------------------------------------------------------
 
 
-@_event("command.received")
+@event("command.received")
 class CommandReceived(Body):
     command: str
     command_kind: str
@@ -258,7 +244,7 @@ class CommandReceived(Body):
     reason: str | None = None
 
 
-@_event("steer.injected")
+@event("steer.injected")
 class SteerInjected(Body):
     command: str
     note: str
@@ -267,26 +253,26 @@ class SteerInjected(Body):
     altered: JSON | None = None
 
 
-@_event("steer.refused")
+@event("steer.refused")
 class SteerRefused(Body):
     command: str
     code: str
 
 
-@_event("hint.injected")
+@event("hint.injected")
 class HintInjected(Body):
     verdict: JSON
     text: str
 
 
-@_event("fuse.raised")
+@event("fuse.raised")
 class FuseRaised(Body):
     limits: JSON
     by: str
     reason: str
 
 
-@_event("verdict.issued", nullable=("wasted_usd",))
+@event("verdict.issued", nullable=("wasted_usd",))
 class VerdictIssued(Body):
     detector: str
     rung: str
@@ -302,18 +288,18 @@ class VerdictIssued(Body):
     mode: str | None = None
 
 
-@_event("child.started")
+@event("child.started")
 class ChildStarted(Body):
     run: str
 
 
-@_event("child.finished")
+@event("child.finished")
 class ChildFinished(Body):
     run: str
     status: str
 
 
-@_event("edit.recorded")
+@event("edit.recorded")
 class EditRecorded(Body):
     path: str
     before_sha256: str | None
@@ -323,14 +309,6 @@ class EditRecorded(Body):
     artifact: JSON | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unknown(Body):
-    """A kind this version does not know: kept and shown raw."""
-
-    name: str
-    raw: JSON
-
-
 FINAL_KINDS = frozenset({"run.completed", "run.exhausted", "run.interrupted", "run.tripped", "run.failed", "run.lost"})
 
 
@@ -338,7 +316,7 @@ def _required_names(cls: type[Body]) -> frozenset[str]:
     return frozenset(f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING)
 
 
-REQUIRED = {kind: _required_names(cls) for kind, cls in _KINDS.items()}
+REQUIRED = {kind: _required_names(cls) for kind, cls in registered().items()}
 # Written even when None.
-ALWAYS = {kind: REQUIRED[kind] | cls._nullable for kind, cls in _KINDS.items()}
-KINDS: Mapping[str, type[Body]] = _KINDS
+ALWAYS = {kind: REQUIRED[kind] | cls._nullable for kind, cls in registered().items()}
+KINDS: Mapping[str, type[Body]] = registered()

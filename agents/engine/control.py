@@ -76,8 +76,8 @@ class RunControl:
         self._clock = clock
         self._park_after_s = park_after_s
         self._notes: deque[Command] = deque()
-        self._answers: dict[str, Answer] = {}
-        self._asking: dict[str, asyncio.Future[Answer]] = {}
+        self._answers: dict[str, Command] = {}
+        self._asking: dict[str, asyncio.Future[Command]] = {}
         self._paused_at: str | None = None
         self._unpaused = asyncio.Event()
         self._task: asyncio.Task[Any] | None = None
@@ -165,30 +165,33 @@ class RunControl:
 
     async def ask(self, call: str, question: str, choices: Sequence[str] | None, turn: int | None) -> Answer:
         """Wait for a person. Parks the run when the wait grows long."""
-        self._journal.write(
-            kinds.RunWaiting(reason="question", call=call, text=question, choices=list(choices) if choices else None),
-            turn=turn,
-            call=call,
+        asked = kinds.RunWaiting(
+            reason="question", call=call, text=question, choices=list(choices) if choices else None
         )
+        answer = await self.answer_to(asked, call, turn)
+        self._journal.write(kinds.RunContinued(), turn=turn, call=call)
+        return Answer(text=str(answer.args.get("text", "")), by=answer.by)
+
+    async def answer_to(self, asked: kinds.RunWaiting, call: str, turn: int | None) -> Command:
+        """Wait for the command that answers; the caller writes `run.continued`."""
+        self._journal.write(asked, turn=turn, call=call)
         answer = self._answers.pop(call, None)
         if answer is None:
-            future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+            future: asyncio.Future[Command] = asyncio.get_running_loop().create_future()
             self._asking[call] = future
             try:
                 answer = await self._or_park(future, future.done)
             finally:
                 self._asking.pop(call, None)
-        self._journal.write(kinds.RunContinued(), turn=turn, call=call)
         return answer
 
     def _answer(self, command: Command) -> None:
         call = str(command.args.get("call", ""))
-        answer = Answer(text=str(command.args.get("text", "")), by=command.by)
         future = self._asking.get(call)
         if future is not None and not future.done():
-            future.set_result(answer)
+            future.set_result(command)
         elif future is None:
-            self._answers[call] = answer
+            self._answers[call] = command
 
     # --- pause ------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from agents import kinds
+from agents.engine.approval import Approvals
 from agents.engine.call_context import CallContext
 from agents.engine.control import Halt, RunControl
 from agents.engine.journal import Journal
@@ -21,6 +22,7 @@ from agents.engine.turn import Turn
 from agents.errors import AgentError, Fenced, RunFailed
 from agents.events import Event
 from agents.messages import SystemMessage
+from agents.policy.approvals import rules_of
 from agents.ports import Artifacts, ChatModel, Clock, EventSink, Inbox, Lease, LiveText, Spawner, Tool
 from agents.spec import LIMIT_NAMES, Limits, RunSpec
 from agents.tools.places import folds_case
@@ -156,6 +158,13 @@ class Running:
             artifacts=ports.artifacts,
             context=self._context,
             resolve=self._resolve,
+            approvals=Approvals(
+                rules=rules_of(spec.policy_body),
+                journal=self._journal,
+                control=self.control,
+                resolve=self._resolve,
+                dry_run=spec.dry_run,
+            ),
             fold_case=folds_case(ports.workspace),
         )
         turn = Turn(journal=self._journal, control=self.control, model_call=model_call, batch=batch, clock=ports.clock)

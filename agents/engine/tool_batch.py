@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from agents import kinds
+from agents.engine.approval import Approvals
 from agents.engine.call_context import CallContext
 from agents.engine.journal import Journal
 from agents.engine.threads import POOL
-from agents.engine.tool_call import CHILD_GRACE_S, Ready, Result, run_tool, settled, stopped
+from agents.engine.tool_call import CHILD_GRACE_S, Ready, Result, noted, run_tool, settled, stopped
 from agents.errors import ToolError
 from agents.messages import ToolCall
 from agents.policy.batching import Planned, plan
@@ -37,8 +39,10 @@ class ToolBatch:
         artifacts: Artifacts,
         context: Callable[[str, int | None], CallContext],
         resolve: Callable[[Tool, Mapping[str, Any]], tuple[str, ...]],
+        approvals: Approvals,
         fold_case: bool = False,
     ) -> None:
+        self._approvals = approvals
         self._fold_case = fold_case
         self._registry = registry
         self._journal = journal
@@ -66,7 +70,9 @@ class ToolBatch:
             kinds.BatchPlanned(groups=[list(group) for group in planned.groups], why=planned.why), turn=turn
         )
         for number, group in enumerate(planned.groups):
-            await self._run_group([ready[call] for call in group], number, turn)
+            allowed = await self._allowed([ready[call] for call in group], turn)
+            if allowed:
+                await self._run_group(allowed, number, turn)
 
     def _judge(self, asked: ToolCall, raw: str) -> Ready:
         tool = self._registry.get(asked.name)
@@ -80,7 +86,19 @@ class ToolBatch:
             raise ToolError(
                 f"{tool.spec.name} was not run: its arguments name no usable path ({error}).", kind="bad_args"
             ) from error
-        return Ready(asked=asked, tool=tool, args=args, paths=paths)
+        one = Ready(asked=asked, tool=tool, args=args, paths=paths)
+        return replace(one, rule=self._approvals.rule_for(one))
+
+    async def _allowed(self, group: Sequence[Ready], turn: int) -> Sequence[Ready]:
+        """The calls of a group that may start. One that a person must allow stands alone, and is asked for here."""
+        one = group[0]
+        if one.rule is None:
+            return group
+        settled = await self._approvals.settle(one, one.rule, turn)
+        if isinstance(settled, Ready):
+            return [settled]
+        await self._complete(one.asked, turn, settled, None)
+        return []
 
     async def _run_group(self, group: Sequence[Ready], number: int, turn: int) -> None:
         durable = None
@@ -136,13 +154,13 @@ class ToolBatch:
         cancel = ran.cancel
         if ran.result is not None:
             # What is known is written, edits included, also when a cancel comes meanwhile.
-            writing = asyncio.ensure_future(self._complete(one.asked, turn, ran.result, took * 1000))
+            writing = asyncio.ensure_future(self._complete(one.asked, turn, noted(one, ran.result), took * 1000))
             while not writing.done():
                 cancel = await settled(writing) or cancel
             writing.result()
         elif context.stopping or one.tool.spec.resume is Resume.UNKNOWN:
             # A call that a later worker runs again stays open when this run is only handed on.
-            self._write_completed(one.asked, turn, stopped(one, context, took), took * 1000)
+            self._write_completed(one.asked, turn, noted(one, stopped(one, context, took)), took * 1000)
         if cancel is not None:
             raise cancel
 
@@ -217,7 +235,8 @@ def _planned(one: Ready) -> Planned:
     spec = one.tool.spec
     return Planned(
         call=one.asked.call,
-        concurrency=spec.concurrency,
+        # What waits for a person stands alone, so that neither its neighbours wait with it nor an edit disturbs them.
+        concurrency=spec.concurrency if one.rule is None else ConcurrencyClass.NEVER,
         paths=one.paths,
         writes=spec.concurrency is ConcurrencyClass.PATH,
     )

@@ -3,12 +3,13 @@
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agents.engine.call_context import CallContext
 from agents.errors import SpawnRefused, ToolError
 from agents.messages import ToolCall
+from agents.policy.approvals import Rule
 from agents.ports import Tool, ToolOutput
 from agents.spec import CallStatus, ConcurrencyClass
 
@@ -20,12 +21,17 @@ CHILD_GRACE_S = 6.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """A call that may run: its tool, its checked arguments and the real paths that it touches."""
+    """A call that may run: its tool, its checked arguments and the real paths that it touches.
+
+    `rule`: a person must allow it first. `note`: what the model must know about how it came to run.
+    """
 
     asked: ToolCall
     tool: Tool
     args: Mapping[str, Any]
     paths: tuple[str, ...]
+    rule: Rule | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +107,11 @@ async def _guarded(one: Ready, context: CallContext) -> Result:
     except BaseException as error:  # also SystemExit: a tool may end itself, never the worker
         return Result(status=CallStatus.ERROR, text=f"{type(error).__name__}: {error}")
     return Result(status=status, text=output.text, output=output)
+
+
+def noted(one: Ready, result: Result) -> Result:
+    """The result as the model reads it, headed by what it must know about the call."""
+    return replace(result, text=f"{one.note}\n\n{result.text}") if one.note else result
 
 
 def stopped(one: Ready, context: CallContext, took_s: float) -> Result:

@@ -20,6 +20,7 @@ class OpenCall:
     """A tool call of the latest answer: asked for, perhaps started, perhaps answered. `child` is a run it started.
 
     `altered`: the arguments in the log are not those that the model gave (a secret in them is hidden).
+    `decision`: a person's, until the call starts: it is good for one start.
     """
 
     asked: ToolCall
@@ -27,6 +28,7 @@ class OpenCall:
     result: ToolMessage | None = None
     child: str | None = None
     altered: bool = False
+    decision: kinds.RunContinued | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -101,6 +103,7 @@ class Transcript:
             self.open_chats[call] = body
         elif call in self.batch:
             self.batch[call].started = True
+            self.batch[call].decision = None
 
     def _call_retried(self, body: kinds.CallRetried, turn: int | None, call: str | None, at: datetime) -> None:
         self._spend(body.usage, body.cost_usd)
@@ -158,6 +161,10 @@ class Transcript:
     def _received(self, body: kinds.CommandReceived, turn: int | None, call: str | None, at: datetime) -> None:
         self.commands.add(body.command)
 
+    def _continued(self, body: kinds.RunContinued, turn: int | None, call: str | None, at: datetime) -> None:
+        if call in self.batch and body.decision and not body.problem:
+            self.batch[call].decision = body
+
     def _child(self, body: kinds.ChildStarted, turn: int | None, call: str | None, at: datetime) -> None:
         if call in self.batch:
             self.batch[call].child = body.run
@@ -173,6 +180,7 @@ _HANDLERS: dict[str, Any] = {
     "run.queued": Transcript._queued,
     "run.started": Transcript._started,
     "run.stopping": Transcript._stopping,
+    "run.continued": Transcript._continued,
     "turn.started": Transcript._turn_started,
     "turn.completed": Transcript._turn_completed,
     "call.started": Transcript._call_started,
