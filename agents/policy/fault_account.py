@@ -35,9 +35,13 @@ def quota_id(heard: Heard) -> Found | None:
 
 def money(heard: Heard) -> Found | None:
     if heard.has("money"):
+        if "free" in heard.families["money"] and heard.has("later", "reset") and heard.status == 429:
+            return heard.says("later" if heard.has("later") else "reset", "rate_limit")
         if heard.status == 402 and heard.has("window", "reset") and not _asks_for_money(heard):
-            return heard.says("window", "rate_limit")
+            return heard.says("window" if heard.has("window") else "reset", "rate_limit")
         return heard.says("money", "billing")
+    if heard.has("advice") and not (heard.has("quota", "rate") and heard.has("window", "reset", "later")):
+        return heard.says("advice", "billing")
     return _month(heard) if heard.has("quota", "rate") else None
 
 
@@ -98,6 +102,11 @@ def _passes(heard: Heard) -> bool:
     return heard.has("window", "reset", "later", "rate", "hold") or heard.has_wait
 
 
+# "not available for your plan": it is there, but not for us.
+_OURS = re.compile(
+    r"\b(?:for|on|in|to|under|with|by) (?:your|this|the current|our) .*"
+    r"(?:plan|subscri|tier|account|organi|team|project|key)"
+)
 _ABSENT = re.compile(r"not (?:exist|found)|unknown|doesnt exist|no such|not available|not a valid")
 
 
@@ -108,6 +117,8 @@ def missing_model(heard: Heard) -> Found | None:
     if any(word in denied for word in ("policy", "guardrail", "privacy", "retention")):
         return None
     if ("allowed" in denied or "permission" in denied) and not _ABSENT.search(heard.text):
+        return None
+    if _OURS.search(denied):
         return None
     if heard.status == 429 and heard.has("rate", "later", "shared"):
         return Found(reason="rate_limit", evidence=f'the text says "{heard.families["missing_model"][:80]}", for now')

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MAX_NODES = 400
+# What a diagnosis needs at most; the patterns that search it are not to meet a page.
+MAX_CHARS = 6000
 MAX_DEPTH = 12
 _MAX_TEXT = 64 * 1024
 _BIG = 1e15
@@ -77,7 +79,7 @@ class Said:
 
     @property
     def text(self) -> str:
-        return " | ".join(self.sentences)
+        return " | ".join(self.sentences)[:MAX_CHARS]
 
 
 def read(body: str) -> Said:

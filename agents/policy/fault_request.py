@@ -9,7 +9,7 @@ SUBSTANTIAL = 0.4
 _LONG_CONTEXT = 200_000
 
 _REQUESTED = re.compile(
-    r"limit[:\s]*([0-9][0-9,]*)[^0-9]{1,60}?(?:requested|used [0-9,]+, requested)[:\s]*([0-9][0-9,]*)", re.I
+    r"limit[:\s]*([0-9][0-9,]{0,14})[^0-9]{1,60}?(?:requested|used [0-9,]+, requested)[:\s]*([0-9][0-9,]{0,14})", re.I
 )
 
 
@@ -128,10 +128,10 @@ def overflow(heard: Heard) -> Found | None:
 
 
 _INPUT_NUMBER = re.compile(
-    r"([0-9][0-9,]*)\s*(?:`?inputs?`?\s*tokens|input tokens|prompt tokens|of text input|tokens? of (?:text )?input|"
+    r"(?<![0-9])([0-9][0-9,]{0,14})\s*(?:`?inputs?`?\s*tokens|input tokens|prompt tokens|of text input|tokens? of (?:text )?input|"
     r"(?:tokens? )?(?:in|of|from) (?:the |your )?(?:messages|prompt|input))|"
     r"(?:input tokens?|prompt|prompt tokens|messages resulted in|prompt contains(?: at least)?|input has|input is|"
-    r"passed|n_prompt_tokens)[^0-9]{0,20}([0-9][0-9,]*)|([0-9][0-9,]*)\s*\+\s*[0-9]",
+    r"passed|n_prompt_tokens)[^0-9]{0,20}([0-9][0-9,]{0,14})|([0-9][0-9,]{0,14})\s*\+\s*[0-9]",
     re.IGNORECASE,
 )
 _WINDOW_NUMBER = re.compile(
@@ -140,7 +140,7 @@ _WINDOW_NUMBER = re.compile(
 
 
 # "input + output > window"
-_SUM = re.compile(r"([0-9][0-9,]*)\s*\+\s*[0-9][0-9,]*\s*>\s*([0-9][0-9,]*)")
+_SUM = re.compile(r"(?<![0-9])([0-9][0-9,]{0,14})\s*\+\s*[0-9][0-9,]{0,14}\s*>\s*([0-9][0-9,]{0,14})")
 
 
 def _input_share(heard: Heard) -> float | None:

@@ -4,6 +4,7 @@ One pattern a line (longer ones go on in indented lines), in the language of `ag
 """
 
 CREDENTIAL = """
+{oauth|authentication|login} ~ not {allowed|permitted|supported for this organization}
 {invalid|incorrect|wrong|bad|missing|malformed|expired|revoked|unknown|unrecognized|unauthorized|inactive|
     disabled|deleted|no|leaked|compromised|empty|unregistered|illegal|blocked|unsupported|rotated|deactivated|
     not a valid|without a valid|invalid or missing|missing or invalid|invalid or expired|expired or invalid|

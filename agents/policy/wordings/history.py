@@ -4,6 +4,10 @@ One pattern a line (longer ones go on in indented lines), in the language of `ag
 """
 
 HISTORY = """
+did not find ~ {tool result|tool results|tool use|tool call|toolresult}
+duplicate {item|items|call|message id}
+{more|multiple|consecutive|several|two} ~ assistant messages
+{should|must} alternate
 {unexpected|orphan|orphaned|dangling|unmatched|unanswered|missing|duplicate|duplicated|extra|incomplete|
     unresolved|unpaired|stray|mismatched|repeated|multiple|insufficient|unknown|not enough} {tool use|tooluse|
     tool uses|tool call|tool calls|tool result|tool results|toolresult|tool call id|tool call ids|tool message|

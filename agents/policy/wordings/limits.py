@@ -13,7 +13,7 @@ resource exhausted
 service quota
 {usage|request|message|messages|call|calls|query|token|tokens|prompt|premium|generation|plan} ~ {limit|cap|
     allowance|limits|quota} ~ {reached|exceeded|hit|exhausted|resets|reset|used|exceed|over|used up|surpassed|met}
-{reached|exceeded|hit|exceeds|exceed|over|surpassed|used|used up|maxed out|exhausted|at} ~ {usage limit|usage cap|
+{reached|exceeded|hit|exceeds|exceed|over|surpassed|used up|maxed out|exhausted} ~ {usage limit|usage cap|
     usage quota|request limit|requests limit|message limit|call limit|requests|messages|calls|queries|token limit|
     tokens per|usage|premium requests|plan limit|rate|limit|limits|allowance|allocation|cap|prompts|
     tokens allowed|number of}
@@ -69,7 +69,8 @@ too many {requests|request|concurrent|calls|api|messages|connections|parallel|qu
 {concurrency|concurrent|parallel|simultaneous} ~ {limit|limits|exceed|quota|reached|cap|too high|requests|calls|
     maximum|usage|number|connections|sessions}
 {high|exceed|maximum|max|exceeded|reached} ~ {concurrency|concurrent|parallel|simultaneous}
-{maximum|max|allowed|exceeded|permitted} ~ {requests|tokens|queries|calls|messages}
+{maximum|max|allowed|exceeded|permitted} ~ {requests|queries|calls|messages}
+{exceeded|maximum number of|allowed number of|rate of|max number of} ~ tokens
 {requests|tokens|calls|queries} per {minute|min|second|sec|day|hour|week}
 {rpm|tpm|qps|qpm|rpd|tpd}
 {limit|limits} {requests|tokens|burst}

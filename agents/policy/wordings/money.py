@@ -11,9 +11,6 @@ MONEY = """
 {run|ran|running} out of {credit|credits|funds|balance|money|your credit|your balance|prepaid|api credits}
 {exhausted|depleted|used up|used all|consumed|spent} ~ {credit|credits|balance|funds|free trial|free quota|
     free tier|free allowance|allowance|free usage}
-{add|buy|purchase|top up|recharge|load|deposit|replenish|need|requires|require|get} ~ {credits|credit|funds|
-    balance|your account|your balance|your wallet|money}
-{recharge|top up|topup|refill}
 can only afford
 {doesnt|dont|does not|do not|not|didnt} have {any|enough|sufficient|remaining} ~ {credit|balance|funds|license|
     quota left|money}
@@ -75,13 +72,18 @@ spend {limit|cap}
 spending {limit|cap}
 """
 
+ADVICE = """
+{add|buy|purchase|top up|recharge|load|deposit|replenish|need|requires|require|get} ~ {credits|credit|funds|
+    balance|your account|your balance|your wallet|money}
+{recharge|top up|topup|refill}
+"""
+
 PLAN_QUOTA = """
 {exceeded|exceed|exceeds|over} ~ current quota
 check your plan and billing
 """
 
 HOLD = """
-
 {in flight|inflight|pending requests|ongoing requests|concurrent requests|outstanding requests|other requests|
     requests in progress|active requests|running requests}
 {held|reserved|reservation|on hold|hold} * {in flight|inflight|pending|other requests|concurrent|running requests|
@@ -90,6 +92,7 @@ HOLD = """
 
 FAMILIES = {
     "money": MONEY,
+    "advice": ADVICE,
     "plan_quota": PLAN_QUOTA,
     "hold": HOLD,
 }

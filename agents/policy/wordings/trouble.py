@@ -17,7 +17,7 @@ CAPACITY = """
 {server|servers|service|system|model|engine|upstream|backend|cluster|provider|api|we|endpoint|platform|network|
     inference|all servers|machine|queue|worker|workers|slots|instances|gpu|gpus} ~ {busy|overload|at capacity|
     full|congested|under load|saturated|overwhelmed|heavy load|out of capacity|no capacity|reached capacity|
-    under heavy|experiencing heavy|loaded|maxed out|swamped|exhausted|pressure}
+    under heavy|experiencing heavy|maxed out|swamped|exhausted|pressure}
 {busy|overloaded|congested} {server|servers|service|now|right now|at the moment|please|try|currently}
 {insufficient|no|not enough|limited|lack of|out of|lacking|exceeded|exceeds|reduced|constrained|unavailable|
     without} ~ {capacity|gpus|gpu|workers|compute resources|slots|replicas|resources available|

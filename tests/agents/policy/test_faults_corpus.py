@@ -58,6 +58,19 @@ def test_failures_collected_without_sight_of_the_rules_are_judged_right() -> Non
     assert (reasons >= 0.97, actions >= 0.95, waits >= 0.95) == (True, True, True), (reasons, actions, waits)
 
 
+def test_what_providers_say_in_many_words_and_languages_is_understood() -> None:
+    """Each line: reason, provider, status, sentence; no code beside it and no header helps."""
+    wrong = []
+    lines = (FIXTURES / "error_sentences.txt").read_text(encoding="utf-8").splitlines()
+    for line in lines:
+        reason, provider, status, sentence = line.split("|", 3)
+        body = json.dumps({"error": {"message": sentence}}, ensure_ascii=False)
+        found = classify(ErrorSample(provider=provider, http_status=int(status), body=body))
+        if found.reason != reason:
+            wrong.append(f"{sentence}: {reason}, not {found.reason} ({found.evidence})")
+    assert wrong == []
+
+
 def test_one_judgement_takes_less_than_200_microseconds() -> None:
     samples = rows("errors.jsonl")
     judge(samples[0])
@@ -71,3 +84,20 @@ def test_one_judgement_takes_less_than_200_microseconds() -> None:
         taken.append(best)
     print(f"\nmedian {median(taken) * 1e6:.0f} us, longest {max(taken) * 1e6:.0f} us")
     assert median(taken) < 200e-6
+
+
+def test_no_body_however_odd_holds_a_worker_up() -> None:
+    for piece in (
+        "1",
+        "1s",
+        "a ",
+        '{"',
+        "{'a ",
+        '[{"error":',
+        "retry in 1 s and ",
+        "limit: 1 requested ",
+        "上下文 token ",
+    ):
+        began = time.process_time()
+        classify(ErrorSample(http_status=429, body=piece * (60_000 // len(piece))))
+        assert time.process_time() - began < 1
