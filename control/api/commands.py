@@ -16,11 +16,17 @@ from control.api.finding import find_command
 from control.api.outputs import ChangedOut, CommandOut, IssuedOut
 from control.api.receipts import describe
 from control.api.schemas import AnswerIn, InterruptIn, PauseIn, RaiseIn, SteerIn, UnpauseIn
-from control.runs import inbox
+from control.runs import inbox, waits
 from control.runs.selection import as_id
 
 router = Router(tags=["commands"])
 ISSUED = {200: IssuedOut, 202: IssuedOut}
+# Answers that the run cannot take.
+UNFIT = {
+    "not_waiting": "The run does not wait for this call. Its run.waiting event names the call that it waits for.",
+    "needs_decision": "This call waits for an approval: give `decision` approve, edit (with `args`) or deny.",
+    "needs_text": "This call asks a question: give `text`.",
+}
 
 
 def issue(
@@ -44,9 +50,8 @@ def issue(
         if kind is not CommandKind.INTERRUPT:
             raise
         return Done(body={"command": None, "changed": False, "reason": "already_finished"}, status=200)
-    if issued.reason == "not_waiting":
-        message = "The run does not wait for this call. Its run.waiting event names the call that it waits for."
-        raise ApiError("not_waiting", message, status=409)
+    if issued.reason in UNFIT:
+        raise ApiError(issued.reason, UNFIT[issued.reason], status=409)
     command = issued.command.pk if issued.command else None
     body = {"command": command, "changed": issued.changed, "reason": issued.reason}
     finished = kind is CommandKind.INTERRUPT and issued.reason == "already_finished"
@@ -98,7 +103,7 @@ def unpause(request: HttpRequest, run_id: str, payload: UnpauseIn | None = None)
 @router.post("/runs/{run_id}/answer", auth=Needs("answer"), response=ISSUED, summary="Answer a question or an approval")
 def answer_call(request: HttpRequest, run_id: str, payload: AnswerIn) -> HttpResponse:
     """Either `text` for a question, or `decision` (with `args` for `edit`) for an approval."""
-    return _act(request, run_id, CommandKind.ANSWER, reason=payload.reason, args=answer_args(payload))
+    return _act(request, run_id, CommandKind.ANSWER, reason=payload.reason, args=answer_to(run_id, payload))
 
 
 def answer_args(asked: AnswerIn) -> dict[str, Any]:
@@ -112,6 +117,17 @@ def answer_args(asked: AnswerIn) -> dict[str, Any]:
         return {"call": asked.call} | _safe("text", asked.text)
     given = {"call": asked.call, "decision": asked.decision, "args": asked.args, "reason": asked.reason}
     return {name: value for name, value in given.items() if value is not None}
+
+
+def answer_to(run_id: str, asked: AnswerIn) -> dict[str, Any]:
+    """The same, edited arguments checked against the tool while there is somebody to mend them."""
+    args = answer_args(asked)
+    if asked.decision == "edit":
+        known = as_id(run_id)
+        why = waits.unfit(known, asked.call, asked.args) if known else None
+        if why is not None:
+            raise ApiError("bad_args", why, status=422)
+    return args
 
 
 @router.post("/runs/{run_id}/raise", auth=Needs("raise"), response=ISSUED, summary="Raise a run's limits")

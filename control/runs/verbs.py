@@ -46,15 +46,25 @@ def _same_open(run: Run, asked: Command, opposite: CommandKind, reason: str) -> 
 
 
 def _answer(asked: Command, run: Run) -> Unneeded | None:
-    """The first answer wins. `not_waiting` if the run does not wait for this call."""
+    """The first answer wins. `not_waiting` if the run does not wait for this call.
+
+    A call that is waited for with an answer that was taken in already is asked for once more: that answer could not be
+    used, or was used up by a worker that died.
+    """
     call = str(asked.args.get("call", ""))
+    waits = bool(call) and run.waiting_call == call
     for other in Command.objects.filter(run_id=run.pk, kind=CommandKind.ANSWER.value).order_by("id"):
-        taken = other.open or other.state == CommandState.DONE.value
+        taken = other.open or (other.state == CommandState.DONE.value and not waits)
         if other.args.get("call") == call and taken:
             return Unneeded(reason="already_answered", command=other)
-    if call and run.waiting_call == call:
-        return None
-    return Unneeded(reason="not_waiting")
+    if not waits:
+        return Unneeded(reason="not_waiting")
+    decides = "decision" in asked.args
+    if run.waiting_for == "approval" and not decides:
+        return Unneeded(reason="needs_decision")
+    if run.waiting_for == "question" and decides:
+        return Unneeded(reason="needs_text")
+    return None
 
 
 def wakes(asked: Command, run: Run) -> bool:
