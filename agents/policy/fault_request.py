@@ -128,7 +128,8 @@ def overflow(heard: Heard) -> Found | None:
 
 
 _INPUT_NUMBER = re.compile(
-    r"(?<![0-9])([0-9][0-9,]{0,14})\s*(?:`?inputs?`?\s*tokens|input tokens|prompt tokens|of text input|tokens? of (?:text )?input|"
+    r"(?<![0-9])([0-9][0-9,]{0,14})\s*(?:`?inputs?`?\s*tokens|input tokens|prompt tokens|of text input|"
+    r"tokens? of (?:text )?input|"
     r"(?:tokens? )?(?:in|of|from) (?:the |your )?(?:messages|prompt|input))|"
     r"(?:input tokens?|prompt|prompt tokens|messages resulted in|prompt contains(?: at least)?|input has|input is|"
     r"passed|n_prompt_tokens)[^0-9]{0,20}([0-9][0-9,]{0,14})|([0-9][0-9,]{0,14})\s*\+\s*[0-9]",

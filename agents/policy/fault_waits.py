@@ -26,7 +26,10 @@ _UNITS = {
     "день": 86400, "дней": 86400,
 }  # fmt: skip
 _UNIT_NAMES = "|".join(sorted((re.escape(unit) for unit in _UNITS), key=len, reverse=True))
-_PART = rf"(?<![0-9])([0-9]{{1,12}}(?:[.,][0-9]{{1,12}})?)\s*({_UNIT_NAMES})(?:s\b|es\b|ы\b|у\b|а\b|ов\b|\b|(?=[0-9]|[^\x00-\x7f]))"
+_PART = (
+    rf"(?<![0-9])([0-9]{{1,12}}(?:[.,][0-9]{{1,12}})?)\s*({_UNIT_NAMES})"
+    r"(?:s\b|es\b|ы\b|у\b|а\b|ов\b|\b|(?=[0-9]|[^\x00-\x7f]))"
+)
 _PARTS = re.compile(_PART, re.IGNORECASE)
 _DURATION = rf"(?:{_PART}[\s,]*(?:and\s+|und\s+|et\s+|y\s+|и\s+)?){{1,5}}"
 # A duration is a wait only where the sentence speaks of waiting; elsewhere it is the length of a window.
