@@ -10,12 +10,14 @@ from agents.tools import registry
 from control.api.errors import ApiError
 from control.fleet import addresses, policies
 from control.fleet.models import Agent, Policy
+from control.runs import models_of_runs
 
 LARGEST_POLICY = 100_000
 
 
 def check_agent(fields: dict[str, Any], *, itself: str) -> None:
-    """Raises ApiError for unknown tools, policies or sub-agents and for a base URL that is no HTTP address."""
+    """Raises ApiError for unknown tools, policies or sub-agents and for a base URL that is no HTTP address, and
+    StartRefused for fallbacks that no run could use."""
     known = set(registry.Registry(registry.default_tools(web=True)).names)
     if unknown := [tool for tool in fields["tools"] if tool not in known]:
         message = f"There is no tool {unknown[0]!r:.60}. Known tools: {', '.join(sorted(known))}."
@@ -29,6 +31,7 @@ def check_agent(fields: dict[str, Any], *, itself: str) -> None:
             raise ApiError("unknown_agent", message)
     if fields["base_url"]:
         check_base_url(fields["base_url"])
+    models_of_runs.check_fallbacks(fields.get("fallbacks", ()), fields["base_url"])
 
 
 def check_base_url(url: str) -> None:

@@ -30,6 +30,7 @@ def agent_row(agent: Agent) -> dict[str, Any]:
         "model",
         "base_url",
         "credential",
+        "fallbacks",
         "policy",
         "limits",
         "delegates_to",
@@ -60,7 +61,10 @@ def agent(request: HttpRequest, name: str) -> HttpResponse:
 )
 def put_agent(request: HttpRequest, name: str, payload: AgentIn) -> HttpResponse:
     """Makes a new version; runs that have started keep theirs. 201 for a new name, 200 otherwise, with `changed`."""
-    fields = payload.dict(exclude={"version", "limits"}) | {"limits": payload.limits.given()}
+    fields = payload.dict(exclude={"version", "limits", "fallbacks"}) | {
+        "limits": payload.limits.given(),
+        "fallbacks": [fallback.given() for fallback in payload.fallbacks],
+    }
     act = Act(action="write_agent", target=f"agent:{name[:80]}")
 
     def work() -> Done:

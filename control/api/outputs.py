@@ -177,6 +177,7 @@ class AgentOut(Out):
     model: str
     base_url: str
     credential: str
+    fallbacks: list[dict[str, str]]
     policy: str
     limits: dict[str, Any]
     delegates_to: list[str]

@@ -142,6 +142,18 @@ class LiftIn(Body):
     reason: Given
 
 
+class FallbackIn(Body):
+    """A model to go on with when those before it give out. Without an address it is at the run's own."""
+
+    model: Annotated[Clean, Field(min_length=1, max_length=200)]
+    base_url: Annotated[Clean, Field(max_length=500)] = ""
+    credential: Annotated[Clean, Field(max_length=100)] = ""
+    provider: Annotated[Clean, Field(max_length=50)] = ""
+
+    def given(self) -> dict[str, str]:
+        return {name: value for name, value in self if value}
+
+
 class AgentIn(Body):
     """One version of an agent. `version`, if given, must be the current one: it guards against lost updates."""
 
@@ -150,6 +162,7 @@ class AgentIn(Body):
     model: Annotated[Clean, Field(max_length=200)] = ""
     base_url: Annotated[Clean, Field(max_length=500)] = ""
     credential: Annotated[Clean, Field(max_length=100)] = ""
+    fallbacks: Annotated[list[FallbackIn], Field(max_length=10)] = []
     policy: Name = "default"
     limits: LimitsIn = LimitsIn()
     delegates_to: Annotated[list[Name], Field(max_length=100)] = []

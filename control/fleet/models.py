@@ -1,4 +1,5 @@
-"""What runs are made from: agents and policies, each a row per version; a run freezes the versions it starts with."""
+"""What runs are made from: agents and policies, a row per version, of which a run freezes the current ones; and how the
+keys fare that they use."""
 
 from django.db import models
 
@@ -14,6 +15,8 @@ class Agent(models.Model):
     model = models.CharField(max_length=200, blank=True, default="")
     base_url = models.CharField(max_length=500, blank=True, default="")
     credential = models.CharField(max_length=100, blank=True, default="")
+    # Models to go on with, in order: `{model, base_url?, credential?, provider?}`.
+    fallbacks = models.JSONField(default=list)
     policy = models.CharField(max_length=100, default="default")
     limits = models.JSONField(default=dict)
     delegates_to = models.JSONField(default=list)
@@ -43,3 +46,21 @@ class Policy(models.Model):
             models.UniqueConstraint(fields=["name", "version"], name="policy_version_once"),
             models.UniqueConstraint(fields=["name"], condition=models.Q(current=True), name="policy_one_current"),
         ]
+
+
+class CredentialState(models.Model):
+    """How one key fares, shared by all workers; the key itself is never here. Money is in billionths of a dollar, so
+    that sums are exact on every database. `version` counts the changes, for conditional updates."""
+
+    label = models.CharField(max_length=100, primary_key=True)
+    version = models.PositiveBigIntegerField(default=0)
+    health = models.CharField(max_length=10, default="ok")
+    reason = models.CharField(max_length=40, null=True)
+    cooldown_until = models.DateTimeField(null=True)
+    failures = models.PositiveIntegerField(default=0)
+    spent_nano = models.BigIntegerField(default=0)
+    # What was spent since `period_start`, for a credential with a limit per period.
+    period_nano = models.BigIntegerField(default=0)
+    period_start = models.DateTimeField(null=True)
+    last_used = models.DateTimeField(null=True)
+    changed_at = models.DateTimeField(null=True)

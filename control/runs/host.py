@@ -5,6 +5,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Mapping
+from typing import Any
 
 from django.conf import settings
 
@@ -14,7 +15,8 @@ from agents.engine.outcome import Ended
 from agents.engine.runner import Ports, Running
 from agents.errors import ConfigError, Fenced
 from agents.events import draft
-from agents.providers import connect
+from agents.ports import Resting
+from agents.spec import RunSpec
 from control.runs import inbox, leases, outfit, publishing, reclaim, tasks
 from control.runs.bus import Bus
 from control.runs.dbthreads import DbThreads
@@ -23,6 +25,7 @@ from control.runs.held import ArtifactStore, Held, Sink
 from control.runs.leases import Claimed, RunLease, WorkerLease
 from control.runs.livetext import LiveTexts
 from control.runs.mailboxes import CommandReader
+from control.runs.models_pool import REPORT_WAIT_S, PooledModels
 from control.runs.renewal import Renewal
 from control.runs.spawner import HostSpawner
 from control.runs.writer import Pen, Writer
@@ -187,26 +190,29 @@ class Host:
             held.place = kit.place
             for delivery in kit.commands:
                 held.mailbox.put(delivery.command)
-            held.running = self._running(held, kit)
+            models = PooledModels(kit.spec, self.database)
+            held.running = self._running(held, kit, await _models(kit.spec, models))
             if held.lease.lost:
                 return Ended(how="fenced")
             if self.draining:
                 return Ended(how="drained")
-            return await held.running.drive(kit.events)
+            ended = await held.running.drive(kit.events)
+            await models.settled(REPORT_WAIT_S)
+            return ended
         except ConfigError as error:
             return await _fail(held.sink, error.kind, error.message)
         except Exception as error:
             logger.exception("run %s: the host failed", held.id)
             return await _fail(held.sink, "internal", f"{type(error).__name__}: {error}")
 
-    def _running(self, held: Held, kit: outfit.Outfit) -> Running:
+    def _running(self, held: Held, kit: outfit.Outfit, models: Mapping[str, Any]) -> Running:
         ports = Ports(
+            **models,
             sink=held.sink,
             live=self._texts.of(held.id),
             inbox=held.mailbox,
             artifacts=self._artifacts,
             lease=held.lease,
-            model=connect(kit.spec.model, kit.api_key),
             tools=outfit.registry(kit.spec),
             spawner=HostSpawner(self, held.id, held.epoch),
             clock=self._clock,
@@ -296,6 +302,16 @@ class Host:
                 other.running.drain()
         if held.running is not None:
             held.running.fenced()
+
+
+async def _models(spec: RunSpec, models: PooledModels) -> dict[str, Any]:
+    """What the engine takes: the pool itself, or the one model that a run without rotation keeps."""
+    if "models" in Ports.__dataclass_fields__:
+        return {"models": models}
+    picked = await models.pick()
+    if isinstance(picked, Resting):
+        raise ConfigError("rate_limit", f"No credential may be used now: {picked.why}")
+    return {"model": picked.model}
 
 
 async def _fail(sink: Sink, reason: str, message: str) -> Ended:

@@ -1,12 +1,14 @@
-"""Which model a run talks to, where, with which credential; and whether a money cap on it can hold."""
+"""Which models a run talks to, where, with which credential; and whether a money cap on it can hold."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
 
 from agents.drill.scenarios import SCENARIOS
-from agents.providers import catalog
+from agents.errors import ConfigError
+from agents.providers import catalog, connect
 from agents.spec import Limits, ModelSpec
 from control.fleet import credentials
 from control.fleet.addresses import is_allowed, normal_url, why_bad
@@ -14,6 +16,7 @@ from control.fleet.models import Agent
 from control.runs.refusals import StartRefused
 
 DRILL_MODEL = "tour"
+PLAIN = "openai"
 
 
 def choose(
@@ -31,7 +34,51 @@ def choose(
     """
     address = checked(base_url or agent.base_url or (parent.base_url if parent else "") or _default_address())
     same_place = parent is not None and parent.base_url == address
-    name = (model or agent.model or (parent.model if parent and same_place else "") or _default_model(address)).strip()
+    name = _named_well(
+        model or agent.model or (parent.model if parent and same_place else "") or _default_model(address), address
+    )
+    wanted = credential or agent.credential or (parent.credential if parent and same_place else None)
+    return _spec(name, address, wanted or None, parent.provider if parent and same_place else None)
+
+
+def fallbacks(agent: Agent, model: ModelSpec) -> tuple[ModelSpec, ...]:
+    """The models that stand behind a run's own; one without an address is at the run's, and one at the run's address
+    keeps the credential that the run names. Raises StartRefused."""
+    found = []
+    for given in agent.fallbacks or []:
+        spec = _fallback(given, given.get("base_url") or model.base_url)
+        if spec.credential is None and spec.base_url == model.base_url:
+            spec = replace(spec, credential=model.credential)
+        found.append(spec)
+    return tuple(found)
+
+
+def check_fallbacks(given: Sequence[Mapping[str, Any]], base_url: str) -> None:
+    """Whether fallbacks could work, before an agent is saved: all of it where their address is known by now (its own,
+    or the agent's `base_url`), else what is known. Raises StartRefused."""
+    for one in given:
+        if address := one.get("base_url") or base_url:
+            _fallback(one, address)
+            continue
+        _named_well(str(one["model"]), "the run's own address")
+        _known_provider(one.get("provider"))
+        try:
+            if one.get("credential"):
+                credentials.known(str(one["credential"]))
+        except credentials.CredentialError as error:
+            raise StartRefused(error.code, error.message) from error
+
+
+def _fallback(given: Mapping[str, Any], base_url: str) -> ModelSpec:
+    address = checked(base_url)
+    name = _named_well(str(given["model"]), address)
+    _known_provider(given.get("provider"))
+    return _spec(name, address, given.get("credential") or None, given.get("provider") or None)
+
+
+def _named_well(model: str, address: str) -> str:
+    """Raises StartRefused `unknown_model` for what can be no model's name there."""
+    name = model.strip()
     if not name or len(name) > 200 or not name.isprintable():
         raise StartRefused(
             "unknown_model", f"No model is named for {address}. Name one (model), or set MODEL in the environment."
@@ -43,12 +90,32 @@ def choose(
             "real model give its base_url, or set OPENAI_BASE_URL, OPENAI_API_KEY and MODEL.",
             detail={"known": sorted(SCENARIOS)},
         )
-    wanted = credential or agent.credential or (parent.credential if parent and same_place else None)
+    return name
+
+
+def _spec(name: str, address: str, label: str | None, provider: str | None) -> ModelSpec:
+    """With the credential that was named; None stands for any that fits. A provider that nobody named is that of the
+    credential, if it has a wire of its own."""
     try:
-        label = credentials.choose(wanted or None, address)
+        fit = [credentials.named(label, address)] if label else credentials.fitting(address, provider)
     except credentials.CredentialError as error:
         raise StartRefused(error.code, error.message) from error
-    return ModelSpec(model=name, base_url=address, credential=label)
+    spoken = provider or next((one.provider for one in fit if not _why_no_provider(one.provider)), PLAIN)
+    return ModelSpec(model=name, base_url=address, provider=spoken, credential=label)
+
+
+def _why_no_provider(name: str) -> str | None:
+    """Whether this is a wire that we speak, which is for the wire to say; a credential may name its vendor instead."""
+    try:
+        connect(ModelSpec(model="any", base_url="http://localhost", provider=name), None)
+    except ConfigError as error:
+        return error.message
+    return None
+
+
+def _known_provider(name: str | None) -> None:
+    if name and (why := _why_no_provider(name)) is not None:
+        raise StartRefused("unknown_provider", f"A fallback cannot be used: {why}.")
 
 
 def checked(base_url: str) -> str:

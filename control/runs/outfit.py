@@ -1,4 +1,4 @@
-"""What one claimed run needs before it can be driven: its spec, its log, its workspace, its model."""
+"""What one claimed run needs before it can be driven: its spec, its log, its workspace, a model that answers to it."""
 
 import logging
 import os
@@ -10,8 +10,7 @@ from agents.events import Event, decode
 from agents.spec import RunSpec
 from agents.tools import workspace
 from agents.tools.registry import Registry, default_tools
-from control.fleet import credentials
-from control.runs import inbox, log, specs
+from control.runs import inbox, log, models_pool, specs
 from control.runs.leases import Claimed
 from control.runs.models import Run
 
@@ -34,7 +33,6 @@ class Outfit:
     spec: RunSpec
     events: Sequence[Event]
     place: Place
-    api_key: str | None
     commands: Sequence[inbox.Delivery]
 
 
@@ -42,20 +40,13 @@ def load(claimed: Claimed) -> Outfit:
     """Blocking. Raises ConfigError (kind, sentence) for what ends the run before it begins."""
     run = claimed.run
     spec = specs.of(run)
+    models_pool.check(spec)
     return Outfit(
         spec=spec,
         events=_events(run),
         place=_place(run, spec),
-        api_key=_api_key(spec),
         commands=inbox.open_for([run.pk]),
     )
-
-
-def _api_key(spec: RunSpec) -> str | None:
-    try:
-        return credentials.key_for(spec.model)
-    except credentials.CredentialError as error:
-        raise ConfigError(error.code, error.message) from error
 
 
 def _events(run: Run) -> list[Event]:

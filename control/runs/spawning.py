@@ -134,6 +134,7 @@ def _child(parent: Run, agent: Agent, request: SpawnRequest) -> _Child:
         )
     except limits.BadLimits as error:
         raise SpawnRefused("bad_limits", str(error)) from error
+    model, fallbacks = _models(agent, above)
     spec = RunSpec(
         id=pk,
         root=above.root,
@@ -143,7 +144,8 @@ def _child(parent: Run, agent: Agent, request: SpawnRequest) -> _Child:
         task=task,
         prompt=agent.prompt if agent.name != above.agent else above.prompt,
         tools=tuple(agent.tools) if agent.name != above.agent else above.tools,
-        model=_model(agent, above),
+        model=model,
+        fallbacks=fallbacks,
         limits=frozen,
         policy=policy,
         policy_body=body,
@@ -162,10 +164,12 @@ def _child(parent: Run, agent: Agent, request: SpawnRequest) -> _Child:
     return _Child(row, altered, hold)
 
 
-def _model(agent: Agent, above: RunSpec) -> ModelSpec:
+def _models(agent: Agent, above: RunSpec) -> tuple[ModelSpec, tuple[ModelSpec, ...]]:
+    """A child's model and what stands behind it: its parent's if it is of the same agent."""
     if agent.name == above.agent:
-        return above.model
-    return models_of_runs.choose(model=None, base_url=None, credential=None, agent=agent, parent=above.model)
+        return above.model, above.fallbacks
+    model = models_of_runs.choose(model=None, base_url=None, credential=None, agent=agent, parent=above.model)
+    return model, models_of_runs.fallbacks(agent, model)
 
 
 def _place(pk: str, above: RunSpec, detached: bool) -> tuple[WorkspaceSpec | None, str | None]:

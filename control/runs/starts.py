@@ -55,7 +55,9 @@ def start(request: StartRequest, by: str) -> Run:
     )
     policy, body = known_policy(request.policy or agent.policy)
     frozen_limits = _limits(agent, body, request.limits)
-    models_of_runs.refuse_unpriced(model, frozen_limits, body)
+    fallbacks = models_of_runs.fallbacks(agent, model)
+    for one in (model, *fallbacks):
+        models_of_runs.refuse_unpriced(one, frozen_limits, body)
     pk = new_id()
     try:
         place = workspaces.choose(pk, request.workspace, request.branch)
@@ -71,6 +73,7 @@ def start(request: StartRequest, by: str) -> Run:
         prompt=agent.prompt,
         tools=tuple(agent.tools),
         model=model,
+        fallbacks=fallbacks,
         limits=frozen_limits,
         policy=policy,
         policy_body=body,
