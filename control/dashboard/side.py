@@ -3,6 +3,7 @@
 These parts are made from rows, are the same for every viewer, and go out whole whenever they have changed.
 """
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -19,11 +20,13 @@ from control.runs.models import Command, Event, Receipt, Run
 PARTS = ("status", "verbs", "stats", "family", "notes", "asks", "fuses", "stop", "cuts")
 FAMILY_SHOWN = 40
 NOTES_SHOWN = 20
+# A card is sent with every change beside it.
+ARGS_SHOWN = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """An open question or approval of the run or of one of its descendants."""
+    """An open question or approval of the run or of one of its descendants. `args`: laid out, and whole if `whole`."""
 
     run: Run
     call: str
@@ -32,6 +35,9 @@ class Ask:
     choices: list[str]
     at: datetime
     own: bool
+    name: str = ""
+    args: str = ""
+    whole: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +108,7 @@ def _asks(run: Run, family: list[Run]) -> list[Ask]:
         if event is None:
             continue
         data = orjson.loads(event[0])["data"]
+        args, whole = _laid_out(data.get("args"))
         found.append(
             Ask(
                 run=other,
@@ -111,9 +118,22 @@ def _asks(run: Run, family: list[Run]) -> list[Ask]:
                 choices=[str(choice) for choice in data.get("choices") or []],
                 at=event[1],
                 own=other.id == run.id,
+                name=str(data.get("name") or ""),
+                args=args,
+                whole=whole,
             )
         )
     return found
+
+
+def _laid_out(raw: Any) -> tuple[str, bool]:
+    """Arguments as a person reads and edits them, and whether they are all there."""
+    text = str(raw or "")
+    try:
+        text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text[:ARGS_SHOWN], not text
+    return text[:ARGS_SHOWN], len(text) <= ARGS_SHOWN
 
 
 def _notes(run: Run) -> list[Note]:

@@ -29,6 +29,8 @@ def unfit(run_id: str, call: str, args: Mapping[str, Any] | None) -> str | None:
     """Why these arguments cannot take the place of those that wait for approval; None if nothing here speaks against
     them. Tools of other servers are known only to the run, which asks again."""
     raw = json.dumps(args, ensure_ascii=False)
+    if "\\u0000" in raw or any("\ud800" <= char <= "\udfff" for char in raw):
+        return "The arguments hold a NUL or half a surrogate pair, which cannot be kept. Leave these characters out."
     if has_marker(raw):
         return MARKED
     waiting = last(run_id)

@@ -11,7 +11,8 @@ export function parse(html) {
 
 const callbacks = {
   // A text that streams is the browser's own until its final form comes.
-  beforeNodeMorphed: (old, fresh) => !(old.dataset?.streaming && fresh.dataset?.streaming),
+  // So is what somebody types into a field of its own.
+  beforeNodeMorphed: (old, fresh) => !(old.dataset?.streaming && fresh.dataset?.streaming) && !(old.dataset?.typed !== undefined && fresh.dataset?.typed !== undefined),
   // What the reader has opened stays open; what counts up is not set back.
   beforeAttributeUpdated: (name, node) => !(name === "open" && node.localName === "details") && !(name === "title" && node.localName === "time") && name !== "data-busy",
   beforeNodeRemoved: (node) => !node.dataset?.keep,

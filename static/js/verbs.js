@@ -17,7 +17,7 @@ export function startVerbs() {
       event.target.form.requestSubmit();
     }
     // Enter in an answer's field means that answer, not the first button of the shared form.
-    const own = document.querySelector(`[data-needs="${CSS.escape(event.target.id || "-")}"]`);
+    const own = document.getElementById(event.target.dataset?.enter || "-") || document.querySelector(`[data-needs="${CSS.escape(event.target.id || "-")}"]`);
     if (own) {
       event.preventDefault();
       own.click();

@@ -1,12 +1,13 @@
 """The verbs as plain forms: each becomes one command, and one line in the audit trail."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils import timezone
 
@@ -16,7 +17,7 @@ from control.accounts import audit
 from control.accounts.roles import of_request
 from control.dashboard import side
 from control.dashboard.views.run import find
-from control.runs import inbox
+from control.runs import inbox, waits
 from control.runs.models import Command, Run
 
 NOTE_LONGEST = 20_000
@@ -35,6 +36,7 @@ class Told:
         return self.status < 400
 
 
+DECIDED = {"approve": "Approved.", "edit": "Approved with your arguments.", "deny": "Denied."}
 # A run that is held has to agree first.
 WITHDRAWN = {None: "Withdrawn.", "requested": "Withdrawal requested."}
 FORBIDDEN = Told(code="forbidden", status=403, text="Your role may look, not act. Ask an operator.")
@@ -83,10 +85,7 @@ def _answer(request: HttpRequest) -> Wish | Told:
     """A choice (`choose=call:text`), a decision (`decide=call:approve`) or free text (`call=…` with `text-<call>`)."""
     post = request.POST
     if "decide" in post:
-        call, _, decision = post["decide"].partition(":")
-        if decision not in ("approve", "deny"):
-            return Told(code="bad_answer", status=400, text="Approve or deny.")
-        return Wish(kind=CommandKind.ANSWER, args={"call": call, "decision": decision}, done=f"Answered: {decision}.")
+        return _decision(post)
     call, _, text = post.get("choose", "").partition(":")
     if not call:
         call = post.get("call", "")
@@ -95,6 +94,29 @@ def _answer(request: HttpRequest) -> Wish | Told:
     if not call or not text:
         return Told(code="bad_answer", status=400, text="The answer needs some text.")
     return Wish(kind=CommandKind.ANSWER, args={"call": call, "text": text[:NOTE_LONGEST]}, done="Answer sent.")
+
+
+def _decision(post: QueryDict) -> Wish | Told:
+    """Approve, deny with `reason-<call>`, or edit with the JSON object in `args-<call>`."""
+    call, _, decision = post["decide"].partition(":")
+    if decision not in DECIDED:
+        return Told(code="bad_answer", status=400, text="Approve, edit or deny.")
+    args: dict[str, Any] = {"call": call, "decision": decision}
+    reason = post.get(f"reason-{call}", "").strip()[:500] or None
+    if reason and decision == "deny":
+        args["reason"] = reason
+    if decision == "edit":
+        try:
+            args["args"] = json.loads(post.get(f"args-{call}", ""), parse_constant=_no_constant)
+        except (ValueError, RecursionError) as error:
+            return Told(code="bad_args", status=400, text=f"The arguments are no valid JSON: {error}.")
+        if not isinstance(args["args"], dict):
+            return Told(code="bad_args", status=400, text="The arguments are one JSON object, in braces.")
+    return Wish(kind=CommandKind.ANSWER, reason=args.get("reason"), args=args, done=DECIDED[decision])
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON value")
 
 
 READERS: dict[str, Read] = {
@@ -150,6 +172,10 @@ def withdraw(request: HttpRequest, run_id: str) -> HttpResponse:
 
 
 def _issue(run: Run, wish: Wish, by: str) -> Told:
+    if wish.args.get("decision") == "edit":
+        why = waits.unfit(run.pk, str(wish.args["call"]), wish.args["args"])
+        if why is not None:
+            return Told(code="bad_args", status=422, text=why)
     try:
         issued = inbox.issue(
             run_id=run.pk, kind=wish.kind, by=by, scope=wish.scope, reason=wish.reason, args=dict(wish.args)

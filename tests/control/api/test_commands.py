@@ -3,7 +3,7 @@
 import pytest
 
 from agents.commands import CommandState
-from agents.kinds import CommandReceived, RunCompleted, RunInterrupted, RunStopping, RunWaiting
+from agents.kinds import CommandReceived, RunCompleted, RunContinued, RunInterrupted, RunStopping, RunWaiting
 from control.accounts.models import AuditEntry
 from control.api.outputs import CommandOut, IssuedOut
 from control.runs.models import Command, Run
@@ -178,6 +178,32 @@ def test_an_answer_goes_to_the_call_that_waits(operator: Caller):
 )
 def test_an_answer_is_a_text_or_a_decision(operator: Caller, body: dict[str, object]):
     assert operator.post(f"/api/runs/{make_run().pk}/answer", body).status == 422
+
+
+def test_an_approval_takes_a_decision_and_a_question_a_text(operator: Caller):
+    run = make_run()
+    path = f"/api/runs/{run.pk}/answer"
+    write(run, RunWaiting(reason="approval", call="c1", text="?", name="run_command", args='{"command": "ls"}'))
+    assert operator.post(path, {"call": "c1", "text": "yes"}).code == "needs_decision"
+    bad = operator.post(path, {"call": "c1", "decision": "edit", "args": {"cmd": "ls"}})
+    assert (bad.status, bad.code) == (422, "bad_args")
+    good = operator.post(path, {"call": "c1", "decision": "deny", "reason": "no"})
+    assert (good.status, Command.objects.get().args["reason"]) == (202, "no")
+    other = make_run()
+    write(other, RunWaiting(reason="question", call="c1", text="?"))
+    assert operator.post(f"/api/runs/{other.pk}/answer", {"call": "c1", "decision": "approve"}).code == "needs_text"
+
+
+def test_a_call_that_is_asked_for_again_can_be_answered_again(operator: Caller):
+    run = make_run()
+    path = f"/api/runs/{run.pk}/answer"
+    write(run, RunWaiting(reason="approval", call="c1", text="?"))
+    first = operator.post(path, {"call": "c1", "decision": "edit", "args": {}}).body["command"]
+    write(run, CommandReceived(command=first, command_kind="answer", by="x"))
+    write(run, RunContinued(decision="edit", by="x", problem="does not fit"))
+    assert operator.post(path, {"call": "c1", "decision": "approve"}).body["reason"] == "already_answered"
+    write(run, RunWaiting(reason="approval", call="c1", text="?"))
+    assert operator.post(path, {"call": "c1", "decision": "approve"}).body["changed"]
 
 
 def test_limits_are_raised_with_a_reason(operator: Caller):

@@ -9,7 +9,7 @@ from agents import kinds
 from agents.ids import new_id
 from agents.kinds import CallStarted, RunWaiting
 from control.accounts.models import AuditEntry, Role, User
-from control.runs.models import Command, Receipt
+from control.runs.models import Command, Receipt, Run
 from tests.control.dashboard.pages import page
 from tests.control.records import make_run, write
 
@@ -99,10 +99,66 @@ def test_an_answer_by_choice_by_text_or_by_decision(operator: Client, form: dict
     run = make_run()
     call = new_id()
     write(run, CallStarted(operation="execute_tool", name="clarify"), turn=1, call=call)
-    write(run, RunWaiting(reason="question", call=call, text="Which?", choices=["v2: the new one"]), turn=1, call=call)
+    reason = "approval" if "decide" in form else "question"
+    write(run, RunWaiting(reason=reason, call=call, text="Which?", choices=["v2: the new one"]), turn=1, call=call)
     filled = {name.replace("{call}", call): value.replace("{call}", call) for name, value in form.items()}
     operator.post(f"/runs/{run.pk}/answer", filled)
     assert Command.objects.get().args == {name: value.replace("{call}", call) for name, value in args.items()}
+
+
+def ask_approval(run: Run, args: str = '{"command": "git push", "timeout": 5}') -> str:
+    call = new_id()
+    asked = RunWaiting(reason="approval", call=call, text="run_command git push", name="run_command", args=args)
+    write(run, asked, turn=1, call=call)
+    return call
+
+
+def test_an_approval_shows_the_whole_call_and_what_can_be_done(operator: Client):
+    run = make_run()
+    call = ask_approval(run)
+    html = page(operator, f"/runs/{run.pk}/")
+    assert "Needs your approval" in html and "<code>run_command</code>" in html
+    assert html.count("&quot;command&quot;: &quot;git push&quot;") == 2
+    for decision in ("approve", "edit", "deny"):
+        assert f'value="{call}:{decision}"' in html
+
+
+def test_an_approval_is_denied_with_a_reason(operator: Client):
+    run = make_run()
+    call = ask_approval(run)
+    operator.post(f"/runs/{run.pk}/answer", {"decide": f"{call}:deny", f"reason-{call}": "not today"})
+    command = Command.objects.get()
+    assert command.args == {"call": call, "decision": "deny", "reason": "not today"}
+    assert command.reason == "not today"
+
+
+def test_an_approval_is_edited_and_what_does_not_fit_is_told(operator: Client):
+    run = make_run()
+    call = ask_approval(run)
+
+    def edit(text: str) -> int:
+        form = {"decide": f"{call}:edit", f"args-{call}": text}
+        return operator.post(f"/runs/{run.pk}/answer", form, headers={"Accept": "application/json"}).status_code
+
+    assert [edit("{"), edit("[]"), edit('{"command": NaN}')] == [400, 400, 400]
+    assert [edit('{"command": 3}'), edit('{"command": "a\\u0000"}'), edit('{"command": "[redacted:token]"}')] == [
+        422
+    ] * 3
+    assert not Command.objects.exists()
+    assert edit('{"command": "git push origin fix"}') == 202
+    assert Command.objects.get().args == {
+        "call": call,
+        "decision": "edit",
+        "args": {"command": "git push origin fix"},
+    }
+
+
+def test_what_was_decided_is_told_in_the_turn(operator: Client):
+    run = make_run()
+    call = ask_approval(run)
+    write(run, kinds.RunContinued(decision="deny", by="ada", reason="not today"), turn=1, call=call)
+    html = page(operator, f"/runs/{run.pk}/")
+    assert "Denied" in html and "not today" in html and 'data-count="0"' in html
 
 
 def test_pause_and_go_on(operator: Client):
