@@ -5,7 +5,7 @@ No lock and no transaction: whoever finds that a row has changed since it was re
 
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import ROUND_UP, Decimal
 from typing import Any
 
@@ -56,7 +56,7 @@ def take(credentials: Sequence[Credential], avoid: Set[str], prefer: Iterable[st
         if isinstance(chosen, Rest):
             return chosen
         unchanged = CredentialState.objects.filter(label=chosen, version=found[chosen].version)
-        if unchanged.update(last_used=now, version=F("version") + 1):
+        if unchanged.update(last_used=_later(found.values(), now), version=F("version") + 1):
             return chosen
     return chosen
 
@@ -81,6 +81,12 @@ def revive(credential: Credential) -> tuple[KeyState, KeyState]:
         after = judge.revived(before.state)
         if after == before.state or _change(before, after):
             return before.state, after
+
+
+def _later(found: Iterable[Seen], now: datetime) -> datetime:
+    """Now, or a little later, so that turns stay in order where the database's clock ticks in milliseconds."""
+    last = (one.state.last_used for one in found if one.state.last_used is not None)
+    return max([now, *(used + timedelta(microseconds=1) for used in last)])
 
 
 def _rows(labels: Sequence[str]) -> dict[str, CredentialState]:
