@@ -134,6 +134,10 @@ class RunSpec:
     tools: tuple[str, ...]
     model: ModelSpec
     limits: Limits
+    # Notes that earlier runs and people left for this agent, as they stood at the start.
+    memory: tuple[str, ...] = ()
+    # Servers whose tools the agent uses beside its own, each as `agents.tools.mcp.config` reads it.
+    mcp_servers: tuple[Mapping[str, Any], ...] = ()
     # Models to go on with, in order, when the run's own gives out.
     fallbacks: tuple[ModelSpec, ...] = ()
     policy: str = "default"

@@ -20,6 +20,8 @@ class Agent(models.Model):
     policy = models.CharField(max_length=100, default="default")
     limits = models.JSONField(default=dict)
     delegates_to = models.JSONField(default=list)
+    # Servers whose tools it uses too, each as `agents.tools.mcp.config` reads it.
+    mcp_servers = models.JSONField(default=list)
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=150)
 
@@ -45,6 +47,34 @@ class Policy(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["name", "version"], name="policy_version_once"),
             models.UniqueConstraint(fields=["name"], condition=models.Q(current=True), name="policy_one_current"),
+        ]
+
+
+class Memory(models.Model):
+    """One version of one note that an agent keeps from run to run. `note` names it through its versions.
+
+    `author` made the note and `changed_by` this version: a person's name, or `run:<id>`. A deleted note has no rows.
+    """
+
+    note = models.CharField(max_length=36, db_index=True)
+    version = models.PositiveIntegerField(default=1)
+    current = models.BooleanField(default=True)
+    agent = models.CharField(max_length=100, db_index=True)
+    text = models.TextField()
+    disabled = models.BooleanField(default=False)
+    author = models.CharField(max_length=160)
+    created_at = models.DateTimeField()
+    changed_by = models.CharField(max_length=160)
+    changed_at = models.DateTimeField()
+    # The call that wrote it: the same call writes it once.
+    call = models.CharField(max_length=36, null=True)
+
+    class Meta:
+        verbose_name_plural = "memory"
+        constraints = [
+            models.UniqueConstraint(fields=["note", "version"], name="memory_version_once"),
+            models.UniqueConstraint(fields=["note"], condition=models.Q(current=True), name="memory_one_current"),
+            models.UniqueConstraint(fields=["call"], condition=models.Q(version=1), name="memory_call_once"),
         ]
 
 

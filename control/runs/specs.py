@@ -24,6 +24,8 @@ def to_json(spec: RunSpec) -> dict[str, Any]:
         "task": spec.task,
         "prompt": spec.prompt,
         "tools": list(spec.tools),
+        "memory": list(spec.memory),
+        "mcp_servers": [dict(server) for server in spec.mcp_servers],
         "model": _model_to_json(spec.model),
         "fallbacks": [_model_to_json(model) for model in spec.fallbacks],
         "limits": limits_to_json(spec.limits),
@@ -47,6 +49,8 @@ def from_json(raw: Mapping[str, Any]) -> RunSpec:
         prompt=raw["prompt"],
         tools=tuple(raw["tools"]),
         model=_model_from_json(raw["model"]),
+        memory=tuple(raw.get("memory", ())),
+        mcp_servers=tuple(raw.get("mcp_servers", ())),
         # Rows from before there were fallbacks have none.
         fallbacks=tuple(_model_from_json(model) for model in raw.get("fallbacks", ())),
         limits=limits_from_json(raw["limits"]),

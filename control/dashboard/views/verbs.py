@@ -98,7 +98,7 @@ def _answer(request: HttpRequest) -> Wish | Told:
 
 def _decision(post: QueryDict) -> Wish | Told:
     """Approve, deny with `reason-<call>`, or edit with the JSON object in `args-<call>`."""
-    call, _, decision = post["decide"].partition(":")
+    call, _, decision = post.get("decide", "").partition(":")
     if decision not in DECIDED:
         return Told(code="bad_answer", status=400, text="Approve, edit or deny.")
     args: dict[str, Any] = {"call": call, "decision": decision}
