@@ -13,6 +13,8 @@ AgentError
 from dataclasses import dataclass, field
 from typing import Any
 
+from agents.messages import Usage
+
 
 class AgentError(Exception):
     """Base of all errors here. `kind` is a stable code, `message` a sentence with the next step."""
@@ -56,6 +58,29 @@ class ClassifiedError:
     said: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What one attempt has cost, whatever came of it.
+
+    `cost_source` is `reported` (by the provider), `price_table`, `estimated` (from the text, since nobody counted),
+    `none` (it never reached the provider, or was turned down: a known zero) or `unknown` (then `cost_usd` is None).
+    `estimated` tells that the tokens are an estimate; `notes` what was odd about the provider's count.
+    """
+
+    usage: Usage | None
+    cost_usd: str | None
+    cost_source: str
+    price_version: str | None = None
+    estimated: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def spent_by(error: BaseException) -> Spent | None:
+    """What an attempt had cost that ended with this error, also with a CancelledError; None if nobody told."""
+    found = getattr(error, "spent", None)
+    return found if isinstance(found, Spent) else None
+
+
 class ModelError(AgentError):
     """One failed attempt. `kind` is a reason (`rate_limit`, `timeout`, ...); `fault` is the judgement behind it."""
 
@@ -66,11 +91,13 @@ class ModelError(AgentError):
         wire: WireEvidence | None = None,
         usage: Any = None,
         fault: ClassifiedError | None = None,
+        spent: Spent | None = None,
     ) -> None:
         super().__init__(kind, message)
         self.wire = wire or WireEvidence()
-        self.usage = usage
+        self.usage = usage if spent is None else spent.usage
         self.fault = fault
+        self.spent = spent
 
 
 class ToolError(AgentError):

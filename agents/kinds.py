@@ -166,6 +166,8 @@ class CallRetried(Body):
     usage: JSON | None = None
     cost_usd: str | None = None
     cost_source: str | None = None
+    price_version: str | None = None
+    usage_notes: list[str] | None = None
 
 
 @event("call.completed", nullable=("cost_usd",))
@@ -185,6 +187,8 @@ class CallCompleted(Body):
     usage: JSON | None = None
     cost_usd: str | None = None
     cost_source: str | None = None
+    price_version: str | None = None
+    usage_notes: list[str] | None = None
     finish_reason: str | None = None
     ttft_ms: float | None = None
     duration_ms: float | None = None

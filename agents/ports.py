@@ -73,7 +73,9 @@ class ChatRequest:
 class ChatAnswer:
     """A complete answer. `cost_usd` is a decimal string or None; `cost_source` as in `call.completed`.
 
-    `cut` tells that the output cap ended the message, so none of its calls may run.
+    `cut` tells that the output cap ended the message, so none of its calls may run. `price_version` names the table
+    behind `cost_usd`; `estimated` says that the provider counted nothing and `usage` is an estimate; `usage_notes` say
+    what was odd about its count (`cache_exceeds_prompt`, `total_mismatch`, `reasoning_unknown`, ...).
     """
 
     message: AssistantMessage
@@ -83,13 +85,16 @@ class ChatAnswer:
     finish_reason: str | None
     ttft_ms: float | None
     cut: bool = False
+    price_version: str | None = None
+    estimated: bool = False
+    usage_notes: tuple[str, ...] = ()
 
 
 class ChatModel(Protocol):
     """One model behind one base URL.
 
-    `ask` streams; `on_text` gets each piece of visible text as it comes. Raises ModelError for a failed attempt
-    (its `usage` holds what was spent); passes CancelledError through after closing the socket at once.
+    `ask` streams; `on_text` gets each piece of visible text as it comes. Raises ModelError for a failed attempt;
+    passes CancelledError through after closing the socket at once. `errors.spent_by` tells what either had cost.
     """
 
     name: str

@@ -147,6 +147,10 @@ class Assembler:
             found.append(ToolCall(call=call, wire_id=wire_id, name=slot.name, args=slot.text()))
         return tuple(found)
 
+    def written(self) -> str:
+        """Names and arguments so far, for counting."""
+        return "".join(slot.name + slot.text() for slot in self._slots)
+
     def extras(self) -> list[dict[str, Any]] | None:
         """Opaque fields of the calls, one entry per call in the same order; None when there are none."""
         extras = [slot.extra for slot in self._slots]

@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 
 import httpx
 
-from agents.errors import ClassifiedError, ModelError, WireEvidence
+from agents.errors import ClassifiedError, ModelError, Spent, WireEvidence
 from agents.policy.faults import classify, known, sample_of
 from agents.policy.redaction import make_safe
+from agents.providers import spending
 from agents.providers.http import Stalls, Watch, send
 from agents.providers.stream import Broken, Fold, Reader
 
@@ -20,12 +21,14 @@ _SECRET_HEADERS = frozenset({"set-cookie", "authorization", "x-api-key", "proxy-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where a request goes and with what; `secret` is cut out of everything that an error shows."""
+    """Where a request goes and with what; `secret` is cut out of everything that an error shows. `price` is asked when
+    there is something to be priced."""
 
     url: httpx.URL
     headers: dict[str, str]
     provider: str
     secret: str | None = None
+    price: spending.PriceNow = spending.no_price
 
     @property
     def place(self) -> str:
@@ -42,6 +45,8 @@ class Attempt:
         self._watch = Watch(stalls)
         self._reader = Reader(fold, self._watch, stalls, on_text)
         self._response: httpx.Response | None = None
+        self._body = b""
+        self._sent = False
 
     @property
     def ttft_ms(self) -> float | None:
@@ -51,9 +56,13 @@ class Attempt:
     async def run(self, body: bytes) -> None:
         """Returns when the fold holds an answer with an end to it."""
         fold = self._fold
+        self._body = body
         try:
             async with self._watch:
                 await self._exchange(body)
+        except asyncio.CancelledError as cancelled:
+            cancelled.spent = self.spent()  # type: ignore[attr-defined]
+            raise
         except Broken as broken:
             raise self.failed(broken) from None
         except TimeoutError as error:
@@ -79,9 +88,8 @@ class Attempt:
 
     async def _send(self, url: httpx.URL, body: bytes, redirects: int) -> httpx.Response:
         timeout = {"connect": self._stalls.connect_s, "read": None, "write": None, "pool": None}
-        request = httpx.Request(
-            "POST", url, headers=self._target.headers, content=body, extensions={"timeout": timeout}
-        )
+        extensions = {"timeout": timeout, "sent": self._was_sent}
+        request = httpx.Request("POST", url, headers=self._target.headers, content=body, extensions=extensions)
         response = await send(request)
         self._watch.byte_at = asyncio.get_running_loop().time()
         if response.status_code not in (301, 302, 307, 308) or not redirects:
@@ -104,6 +112,25 @@ class Attempt:
         except httpx.HTTPError:
             pass
         return body[:MAX_ERROR_BYTES]
+
+    # --- what it cost ---
+
+    def _was_sent(self) -> None:
+        self._sent = True
+
+    def spent(self) -> Spent:
+        """What an attempt without an answer has cost."""
+        response = self._response
+        return spending.of_failure(
+            self._fold,
+            self._body,
+            self._target.price,
+            sent=self._sent or response is not None,
+            status=response.status_code if response is not None else None,
+        )
+
+    def spent_on_answer(self, reported: str | None = None) -> Spent:
+        return spending.of_answer(self._fold, self._body, self._target.price, reported)
 
     # --- failures ---
 
@@ -168,7 +195,7 @@ class Attempt:
         return classify(sample_of(wire), datetime.now(UTC))
 
     def _error(self, fault: ClassifiedError, message: str, wire: WireEvidence) -> ModelError:
-        return ModelError(fault.reason, self._clean(message)[:2000], wire, usage=self._fold.usage(), fault=fault)
+        return ModelError(fault.reason, self._clean(message)[:2000], wire, fault=fault, spent=self.spent())
 
     def _clean(self, text: str) -> str:
         if self._target.secret:

@@ -45,6 +45,13 @@ class MessageFold:
         self._at: dict[str, _Block] = {}
         self._fresh: list[str] = []
         self._usage: dict[str, Any] = {}
+        self._counted = False
+
+    def going_on(self) -> "MessageFold":
+        """A fold for the rest of a turn that the server paused: with what there is, ready for more."""
+        rest = MessageFold()
+        rest._blocks = self._blocks
+        return rest
 
     # --- what comes in ---
 
@@ -68,7 +75,7 @@ class MessageFold:
         """A whole message in place of a stream."""
         if not isinstance(value, dict) or value.get("type") != "message":
             raise Broken(None, "the answer is no message", body)
-        self._add_usage(value.get("usage"))
+        self._add_usage(value.get("usage"), final=True)
         content = value.get("content")
         for index, block in enumerate(content if isinstance(content, list) else []):
             if isinstance(block, dict):
@@ -88,7 +95,7 @@ class MessageFold:
         elif kind == "message_start" and isinstance(message := value.get("message"), dict):
             self._add_usage(message.get("usage"))
         elif kind == "message_delta":
-            self._add_usage(value.get("usage"))
+            self._add_usage(value.get("usage"), final=True)
             delta = value.get("delta")
             if isinstance(delta, dict) and isinstance(reason := delta.get("stop_reason"), str) and reason:
                 self._stop(reason, data)
@@ -125,10 +132,14 @@ class MessageFold:
             self._fresh.append(text)
             self.progress += 1
 
-    def _add_usage(self, usage: Any) -> None:
-        """Counts are running totals per field: a later one replaces the earlier, a missing one leaves it."""
+    def _add_usage(self, usage: Any, *, final: bool = False) -> None:
+        """Counts are running totals per field: a later one replaces the earlier, a missing one leaves it.
+
+        The first event counts the prompt, and of the answer a token or so; only a later one counts what was written.
+        """
         if isinstance(usage, dict):
             self._usage.update((key, value) for key, value in usage.items() if value is not None)
+            self._counted |= final and usage.get("output_tokens") is not None
 
     def _stop(self, reason: str, data: bytes) -> None:
         if reason == "refusal":
@@ -146,6 +157,16 @@ class MessageFold:
 
     def usage(self) -> Usage | None:
         return anthropic_usage(self._usage)
+
+    @property
+    def counted(self) -> bool:
+        return self._counted and self.usage() is not None
+
+    def notes(self) -> tuple[str, ...]:
+        return ()
+
+    def written(self) -> str:
+        return "".join(f"{block.head.get('name') or ''}{block.text()}" for block in self._blocks)
 
     def text(self) -> str:
         return "".join(block.text() for block in self._blocks if block.kind == "text")
@@ -167,9 +188,35 @@ class MessageFold:
         return tuple(found)
 
     def kept(self) -> dict[str, Any] | None:
-        """The thinking blocks, which the provider checks against their signatures when they come back."""
-        blocks = [self._thinking(block) for block in self._blocks if block.kind in _THINKING]
-        return {"thinking_blocks": blocks} if blocks else None
+        """The thinking blocks, which the provider checks against their signatures when they come back, in their place:
+        a number stands for so many characters of text, None for a call."""
+        if not any(block.kind in _THINKING for block in self._blocks):
+            return None
+        order: list[Any] = []
+        for block in self._blocks:
+            if block.kind in _THINKING:
+                order.append(self._thinking(block))
+            elif block.kind == "tool_use":
+                order.append(None)
+            elif block.kind == "text":
+                order.append(len(block.text()))
+        return {"blocks": order}
+
+    def raw_blocks(self) -> list[dict[str, Any]]:
+        """Every block as it would be in a whole message; blank text left out, which the API does not take back."""
+        found = []
+        for block in self._blocks:
+            if block.kind == "text":
+                if block.text().strip():
+                    found.append({"type": "text", "text": block.text()})
+            elif block.kind in _THINKING:
+                found.append(self._thinking(block))
+            elif block.kind.endswith("tool_use"):
+                text = block.input()
+                found.append({**block.head, "input": wire.loads(text.encode()) if wire.is_object(text) else {}})
+            elif block.kind:
+                found.append(block.head)
+        return found
 
     def _thinking(self, block: _Block) -> dict[str, Any]:
         if block.kind == "redacted_thinking":

@@ -1,85 +1,91 @@
-"""What a token costs, by model and by who serves it; an unknown price is None, never zero."""
+"""What is known of a model: price, window and output cap; what is not known is None, never zero.
 
-import re
+The operator's own table counts first, then the scripted models, then the price library, which is only asked about
+public addresses: the same open model costs something else at every host, so a price belongs to both.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from urllib.parse import urlsplit
 
-from agents.messages import Usage
-from agents.providers.usage import plain
+from agents.providers import overrides, prices
+from agents.providers.caps import caps
+from agents.providers.prices import NOTHING, Known, Price, flat
+from agents.providers.profiles import by_host
 
-PRICES_OF = "2026-01"
-_MILLION = Decimal(1_000_000)
+__all__ = ["DRILL_MODELS", "Price", "later", "output_cap", "price", "warm", "window"]
+
+warm = prices.warm
+
+
+_DRILL_PRICE = flat("0.50", "1.50", version="drill")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
-    """US dollars per million tokens."""
+class Scripted:
+    """A model that the drill server plays; wherever it runs, it costs this much."""
 
-    input: Decimal
-    output: Decimal
-    cache_read: Decimal
-    cache_write: Decimal
-    version: str = PRICES_OF
-
-    def of(self, usage: Usage) -> str:
-        """The cost of one attempt as a decimal string."""
-        amount = (
-            usage.input * self.input
-            + usage.output * self.output
-            + usage.cache_read * self.cache_read
-            + usage.cache_write * self.cache_write
-        )
-        return plain(amount / _MILLION)
+    price: Price = _DRILL_PRICE
+    window: int | None = None
+    output_cap: int | None = None
 
 
-def _price(input_: str, output: str, cache_read: str | None = None, cache_write: str | None = None) -> Price:
-    """Without a price of their own, cached tokens cost what fresh ones do: an upper bound, never a free ride."""
-    return Price(
-        input=Decimal(input_),
-        output=Decimal(output),
-        cache_read=Decimal(cache_read or input_),
-        cache_write=Decimal(cache_write or input_),
-    )
-
-
-# The same open model costs something else at every host, so a price belongs to a host as well as to a name.
-_HOSTS: dict[str, dict[str, Price]] = {
-    "api.openai.com": {
-        "gpt-5": _price("1.25", "10", "0.125"),
-        "gpt-5-mini": _price("0.25", "2", "0.025"),
-        "gpt-5-nano": _price("0.05", "0.4", "0.005"),
-        "gpt-4.1": _price("2", "8", "0.5"),
-        "gpt-4.1-mini": _price("0.4", "1.6", "0.1"),
-        "gpt-4.1-nano": _price("0.1", "0.4", "0.025"),
-        "gpt-4o": _price("2.5", "10", "1.25"),
-        "gpt-4o-mini": _price("0.15", "0.6", "0.075"),
-        "o3": _price("2", "8", "0.5"),
-        "o4-mini": _price("1.1", "4.4", "0.275"),
-    },
-    "api.anthropic.com": {
-        "claude-opus-4-5": _price("5", "25", "0.5", "6.25"),
-        "claude-opus-4-1": _price("15", "75", "1.5", "18.75"),
-        "claude-sonnet-4-5": _price("3", "15", "0.3", "3.75"),
-        "claude-sonnet-4": _price("3", "15", "0.3", "3.75"),
-        "claude-haiku-4-5": _price("1", "5", "0.1", "1.25"),
-    },
-    "api.deepseek.com": {
-        "deepseek-chat": _price("0.28", "0.42", "0.028"),
-        "deepseek-reasoner": _price("0.28", "0.42", "0.028"),
-    },
+DRILL: dict[str, Scripted] = {
+    name: Scripted() for name in ("tour", "slow", "runaway", "batch", "family", "family-child", "chat", "bench")
 }
-
-# The scripted models that the drill server plays; wherever it runs, they cost this much.
-_DRILL = _price("0.50", "1.50")
-DRILL_MODELS = frozenset({"tour", "slow", "runaway", "batch", "family", "family-child", "chat", "bench"})
-
-_DATED = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-latest)$")
+DRILL_MODELS = frozenset(DRILL)
 
 
 def price(model: str, base_url: str) -> Price | None:
-    """The price of a model at a base URL; dated names (`gpt-4o-2024-08-06`) cost what the plain one does."""
-    if model in DRILL_MODELS:
-        return _DRILL
-    at_host = _HOSTS.get((urlsplit(base_url).hostname or "").lower(), {})
-    return at_host.get(model) or at_host.get(_DATED.sub("", model))
+    """The price of a model at a base URL. Raises ConfigError `bad_model_catalog` for the operator's table."""
+    for row in overrides.rows():
+        if row.price is not None and row.fits(model, base_url):
+            return row.price
+    if model in DRILL:
+        return DRILL[model].price
+    return _known(model, base_url).price
+
+
+def later(model: str, base_url: str) -> Callable[[], Price | None]:
+    """The price as a question to be asked later, so that no event loop waits for the library; asked every time, since
+    some prices go by the hour. Raises ConfigError at once."""
+    price_now = next(
+        (row.price for row in overrides.rows() if row.price is not None and row.fits(model, base_url)), None
+    )
+    if price_now is None and model in DRILL:
+        price_now = DRILL[model].price
+    if price_now is not None:
+        return lambda: price_now
+    if prices.is_private(base_url):
+        return lambda: None
+    prices.warm()
+    return lambda: _known(model, base_url).price
+
+
+def window(model: str, base_url: str | None = None) -> int | None:
+    """How many tokens a request and its answer may have together. Raises ConfigError `bad_model_catalog`."""
+    for row in overrides.rows():
+        if row.window is not None and row.fits(model, base_url):
+            return row.window
+    if model in DRILL:
+        return DRILL[model].window
+    return caps(model)[0] or _known(model, base_url).window
+
+
+def output_cap(model: str, base_url: str | None = None) -> int | None:
+    """The most tokens that one answer may have. Raises ConfigError `bad_model_catalog`."""
+    for row in overrides.rows():
+        if row.output_cap is not None and row.fits(model, base_url):
+            return row.output_cap
+    return DRILL[model].output_cap if model in DRILL else caps(model)[1]
+
+
+def _known(model: str, base_url: str | None) -> Known:
+    if base_url is None:
+        return prices.look_up(model)
+    if prices.is_private(base_url):
+        return NOTHING
+    profile = by_host(urlsplit(base_url).hostname or "")
+    if profile is not None and profile.prices:
+        return prices.look_up(model, provider=profile.prices)
+    return prices.look_up(model, url=base_url)

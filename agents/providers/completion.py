@@ -10,7 +10,7 @@ from agents.providers.assemble import Assembler, Unattributable, is_opaque
 from agents.providers.failures import BROKEN_OFF, CUT, FILTERED, PLAIN_KEYS, is_error, names_error
 from agents.providers.opaque import Opaque
 from agents.providers.stream import Broken
-from agents.providers.usage import count, money, openai_usage
+from agents.providers.usage import count, money, openai_usage, read_openai
 
 _PINGS = frozenset({"ping", "heartbeat", "keepalive", "keep-alive"})
 _PLAIN_DELTA = frozenset({"role", "content", "tool_calls", "refusal", "function_call"})
@@ -216,6 +216,16 @@ class CompletionFold:
 
     def usage(self) -> Usage | None:
         return openai_usage(self._usage) if self._usage else None
+
+    @property
+    def counted(self) -> bool:
+        return self._usage is not None and self.usage() is not None
+
+    def notes(self) -> tuple[str, ...]:
+        return read_openai(self._usage)[1] if self._usage else ()
+
+    def written(self) -> str:
+        return "".join((*self._text, *self._refusal, *self._thinking, self.opaque.text(), self.calls.written()))
 
     def cost(self) -> str | None:
         """What the provider says that it cost, as a decimal string; None if it says nothing."""

@@ -20,6 +20,10 @@ class Opaque:
         self._fields.setdefault(key, []).append(value)
         return True
 
+    def text(self) -> str:
+        """The text among it, for counting."""
+        return "".join(piece for pieces in self._fields.values() for piece in pieces if isinstance(piece, str))
+
     def result(self) -> dict[str, Any]:
         """Text joined, lists joined with their blocks merged, anything else as it came last."""
         return {key: _joined(pieces) for key, pieces in self._fields.items()}

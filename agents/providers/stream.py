@@ -27,13 +27,17 @@ class Fold(Protocol):
     """Builds an answer out of a stream. Its methods raise Broken for an error inside of it and for frames out of form.
 
     `progress` grows with every piece of an answer; `finished` turns true with a finish reason, `ended` with the end
-    mark, after which nothing follows. `mark` is the data of the end mark, where it is no JSON.
+    mark, after which nothing follows. `mark` is the data of the end mark, where it is no JSON. `counted` says that the
+    provider has told how much was written, so that `usage()` needs no estimate.
     """
 
     mark: bytes
     progress: int
     finished: bool
     ended: bool
+
+    @property
+    def counted(self) -> bool: ...
 
     def event(self, name: str, data: bytes) -> None: ...
     def document(self, value: Any, body: bytes) -> None:
@@ -45,6 +49,13 @@ class Fold(Protocol):
         ...
 
     def usage(self) -> Usage | None: ...
+    def notes(self) -> tuple[str, ...]:
+        """What is odd about the provider's count."""
+        ...
+
+    def written(self) -> str:
+        """Everything that the model wrote so far: text, thinking and calls."""
+        ...
 
 
 class Reader:

@@ -70,6 +70,9 @@ class StreamTransport(httpx.AsyncBaseTransport):
         data = await encoded(request)
         timeout = request.extensions.get("timeout", {})
         connection = await self._connection(_origin(request.url), timeout)
+        if (sent := request.extensions.get("sent")) is not None:
+            # From here on the other side may have heard us, and may charge for it.
+            sent()
         answer = connection.ask(data, head_only=request.method == "HEAD", read_s=timeout.get("read"))
         await answer.head(timeout.get("write"))
         return _response(answer)

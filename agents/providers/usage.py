@@ -9,6 +9,8 @@ from agents.messages import Usage
 # Nothing that is counted or paid here comes near these; more than that is noise, and breaks whoever stores it.
 MAX_COUNT = 10**12
 _MAX_MONEY = Decimal(10**9)
+# More than any model thinks in one answer; a sum that is further off is wrong, not full of thoughts.
+_MAX_HIDDEN = 262_144
 # A cost that went through binary floating point somewhere carries noise after its fifteenth digit; twelve are plenty.
 _DIGITS = Context(prec=12)
 
@@ -56,27 +58,51 @@ def _details(source: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
 
 
 def openai_usage(raw: Mapping[str, Any]) -> Usage | None:
-    """The usage object of a chat completion; None when it counts nothing.
+    """The usage object of a chat completion or a response; None when it counts nothing."""
+    return read_openai(raw)[0]
 
-    `prompt_tokens` includes what came from the cache, so that part is taken out. Reasoning tokens are inside
-    `completion_tokens`, except where the total shows that a provider counts them beside it.
+
+def read_openai(raw: Mapping[str, Any]) -> tuple[Usage | None, tuple[str, ...]]:
+    """The counts in their normal form, and what is odd about them.
+
+    `prompt_tokens` includes what came from the cache, so that part is taken out, and `completion_tokens` includes
+    reasoning. Not everywhere: where there is a total, it shows what was counted beside.
     """
-    prompt = _first(raw, "prompt_tokens", "input_tokens")
-    output = _first(raw, "completion_tokens", "output_tokens")
+    prompt = _first(raw, "prompt_tokens", "input_tokens", "promptTokenCount")
+    output = _first(raw, "completion_tokens", "output_tokens", "candidatesTokenCount")
     ins = _details(raw, "prompt_tokens_details", "input_tokens_details")
     outs = _details(raw, "completion_tokens_details", "output_tokens_details")
+    beside = _first(raw, "cache_read_input_tokens"), _first(raw, "cache_creation_input_tokens")
     read = _first(ins, "cached_tokens") or _first(
-        raw, "prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens"
-    )
-    write = _first(ins, "cache_write_tokens", "cache_creation_tokens") or _first(raw, "cache_creation_input_tokens")
-    reasoning = _first(outs, "reasoning_tokens") or _first(raw, "reasoning_tokens")
-    if reasoning and count(raw.get("total_tokens")) == prompt + output + reasoning:
-        output += reasoning
+        raw, "prompt_cache_hit_tokens", "cached_tokens", "cachedContentTokenCount"
+    ) or beside[0]  # fmt: skip
+    write = _first(ins, "cache_write_tokens", "cache_creation_tokens") or beside[1]
+    reasoning = _first(outs, "reasoning_tokens") or _first(raw, "reasoning_tokens", "thoughtsTokenCount")
+    total = _first(raw, "total_tokens", "totalTokenCount")
     if not (prompt or output or read or write):
-        return None
-    # A gateway that counts the cache beside the prompt shows it by a cache larger than the prompt.
-    uncached = prompt - read - write if read + write <= prompt else prompt
-    return Usage(input=uncached, output=max(output, reasoning), cache_read=read, cache_write=write, reasoning=reasoning)
+        return None, ()
+    notes = []
+    rest = total - prompt - output if total else 0
+    if read + write and (rest in (read + write, read + write + reasoning) or (beside != (0, 0) and not total)):
+        # The cache counted beside the prompt, as the messages API does it. Gateways mix the two.
+        rest -= read + write if total else 0
+        fresh = prompt if total or read + write > prompt else prompt - read - write
+    else:
+        if read + write > prompt:
+            notes.append("cache_exceeds_prompt")
+            read = min(read, prompt)
+            write = min(write, prompt - read)
+        fresh = prompt - read - write
+    if rest > 0 and (rest == reasoning or (not reasoning and rest <= _MAX_HIDDEN)):
+        # Counted beside the output; where nobody names them, what is missing in the sum can only be hidden thoughts.
+        notes += [] if reasoning else ["reasoning_by_total"]
+        output, reasoning = output + rest, rest
+    elif rest:
+        notes.append("total_mismatch")
+    if not (total or reasoning or "reasoning_tokens" in outs or "reasoning_tokens" in raw):
+        notes.append("reasoning_unknown")
+    usage = Usage(input=fresh, output=max(output, reasoning), cache_read=read, cache_write=write, reasoning=reasoning)
+    return usage, tuple(notes)
 
 
 def anthropic_usage(raw: Mapping[str, Any]) -> Usage | None:

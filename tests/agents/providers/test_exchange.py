@@ -364,7 +364,7 @@ def test_the_path_is_put_below_the_base_url(base_url: str, target: str) -> None:
 
 
 def test_an_unknown_provider_and_a_key_that_is_none_are_refused() -> None:
-    with pytest.raises(ConfigError, match="use openai or anthropic"):
+    with pytest.raises(ConfigError, match="use one of anthropic, azure"):
         connect(ModelSpec(model="m", base_url="http://h/v1", provider="acme"), None)
     with pytest.raises(ConfigError, match="copy it again"):
         connect(ModelSpec(model="m", base_url="http://h/v1"), "sk-\u201cquoted\u201d")

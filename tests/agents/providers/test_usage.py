@@ -87,7 +87,7 @@ def test_a_price_belongs_to_a_model_at_a_host() -> None:
     assert dated == catalog.price("gpt-4o", "https://api.openai.com/v1")
     assert dated.of(Usage(input=1000, output=100, cache_read=1000)) == "0.00475"
     assert catalog.price("gpt-4o", "http://127.0.0.1:8000/v1") is None
-    assert catalog.price("gpt-4o-realtime", "https://api.openai.com/v1") is None
+    assert catalog.price("gpt-4.1-mega", "https://api.openai.com/v1") is None
 
 
 @pytest.mark.parametrize("value", [1e30, 10**40, "9" * 300])
