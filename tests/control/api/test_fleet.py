@@ -1,6 +1,9 @@
 """Agents and policies: read, saved as new versions, checked before they are saved."""
 
+from pathlib import Path
+
 import pytest
+from pytest_django import Settings
 
 from control.accounts.models import AuditEntry
 from control.api.outputs import AgentOut, AgentsOut, PoliciesOut, PolicyOut
@@ -48,6 +51,35 @@ def test_a_change_to_an_outdated_version_is_refused(admin: Caller):
     assert (reply.status, reply.code, reply.body["error"]["detail"]) == (409, "version_conflict", {"current": 2})
 
 
+@pytest.fixture
+def anywhere(settings: Settings) -> None:
+    """Any address may be used, whatever the database."""
+    settings.EMBEDDED, settings.ALLOWED_BASE_URLS = True, []
+
+
+@pytest.mark.usefixtures("anywhere")
+def test_fallbacks_are_kept_in_order_without_what_was_not_given(admin: Caller):
+    wanted = [{"model": "slow"}, {"model": "m2", "base_url": "https://b.example/v1", "provider": "anthropic"}]
+    saved = admin.put("/api/agents/scout", SCOUT | {"fallbacks": [wanted[0], wanted[1] | {"credential": ""}]})
+    assert (saved.status, saved.body["fallbacks"]) == (201, wanted)
+    AgentOut.model_validate(admin.get("/api/agents/scout").body)
+    assert Agent.objects.get(name="scout").fallbacks == wanted
+    assert admin.put("/api/agents/scout", SCOUT | {"fallbacks": wanted}).body["changed"] is False
+
+
+@pytest.mark.usefixtures("anywhere")
+def test_a_fallback_gets_no_credential_of_another_host(admin: Caller, settings: Settings, tmp_path: Path):
+    file = tmp_path / "credentials.toml"
+    file.write_text('[[credential]]\nlabel = "a"\nbase_urls = ["https://a.example/v1"]\nkey_env = "NO_SUCH_KEY"\n')
+    settings.CREDENTIALS_FILE = str(file)
+    fallback = {"model": "m", "credential": "a"}
+    assert admin.put("/api/agents/one", SCOUT | {"fallbacks": [fallback]}).status == 201
+    at_b = admin.put("/api/agents/two", SCOUT | {"fallbacks": [fallback | {"base_url": "https://b.example/v1"}]})
+    assert at_b.code == "credential_host_mismatch"
+    with_agents_own = SCOUT | {"base_url": "https://b.example/v1", "fallbacks": [fallback]}
+    assert admin.put("/api/agents/two", with_agents_own).code == "credential_host_mismatch"
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
     [
@@ -55,6 +87,13 @@ def test_a_change_to_an_outdated_version_is_refused(admin: Caller):
         ({"policy": "nonsense"}, "unknown_policy"),
         ({"delegates_to": ["nobody"]}, "unknown_agent"),
         ({"base_url": "ftp://x"}, "bad_base_url"),
+        ({"fallbacks": [{"model": "m", "base_url": "ftp://x"}]}, "bad_base_url"),
+        ({"fallbacks": [{"model": "m", "credential": "nobody"}]}, "unknown_credential"),
+        ({"fallbacks": [{"model": "m", "provider": "smoke"}]}, "unknown_provider"),
+        ({"fallbacks": [{"model": " "}]}, "unknown_model"),
+        ({"fallbacks": [{"model": ""}]}, "invalid"),
+        ({"fallbacks": [{"model": "m", "api_key": "sk-1"}]}, "invalid"),
+        ({"fallbacks": [{"model": "m"}] * 11}, "invalid"),
         ({"prompt": ""}, "invalid"),
         ({"limits": {"max_turns": -1}}, "invalid"),
         ({"prompt": "a\x00"}, "invalid"),

@@ -8,7 +8,7 @@ import orjson
 import pytest
 from pytest_django import Settings
 
-from agents.spec import WorkspaceKind
+from agents.spec import ModelSpec, WorkspaceKind
 from control.runs import log, specs, starts
 from control.runs.models import Block, Run, WorkspaceLease
 from tests.control.records import write
@@ -218,6 +218,58 @@ def test_a_key_goes_only_to_its_own_addresses(settings: Settings, tmp_path: Path
     free = starts.start(request(base_url="https://a.example/v1/", model="m"), by="ann")
     assert specs.of(named).model.credential == "a"
     assert specs.of(free).model.credential is None, "a run that names none uses any that fits"
+
+
+def agent_with(*fallbacks: dict[str, str], **given: str) -> None:
+    from control.fleet import versions
+    from control.fleet.models import Agent
+
+    fields: dict[str, Any] = {"prompt": "You work.", "fallbacks": list(fallbacks), **given}
+    versions.save(Agent, "worker", fields, by="ann")
+
+
+def test_an_agents_fallbacks_are_frozen_into_the_run(settings: Settings, tmp_path: Path) -> None:
+    file = tmp_path / "credentials.toml"
+    file.write_text(
+        '[[credential]]\nlabel = "a"\nprovider = "anthropic"\nbase_urls = ["https://a.example/v1"]\nkey_env = "K"\n'
+    )
+    settings.CREDENTIALS_FILE = str(file)
+    agent_with({"model": "family"}, {"model": "m2", "base_url": "https://A.example/v1/", "credential": "a"})
+    spec = specs.of(Run.objects.get(pk=starts.start(request(agent="worker"), by="ann").pk))
+    agent_with()
+    assert spec.fallbacks == (
+        ModelSpec(model="family", base_url="http://127.0.0.1:8089/v1"),
+        ModelSpec(model="m2", base_url="https://a.example/v1", credential="a", provider="anthropic"),
+    )
+
+
+def test_a_fallback_at_the_same_place_keeps_to_the_credential_that_the_run_names(
+    settings: Settings, tmp_path: Path
+) -> None:
+    file = tmp_path / "credentials.toml"
+    file.write_text('[[credential]]\nlabel = "a"\nbase_urls = ["https://a.example/v1"]\nkey_env = "K"\n')
+    settings.CREDENTIALS_FILE = str(file)
+    agent_with({"model": "m2"}, {"model": "m3", "base_url": "https://b.example/v1"}, base_url="https://a.example/v1")
+    run = starts.start(request(agent="worker", model="m", credential="a"), by="ann")
+    assert [model.credential for model in specs.of(run).fallbacks] == ["a", None]
+
+
+@pytest.mark.parametrize(
+    ("fallback", "code"),
+    [
+        ({"model": "no-such-scenario"}, "unknown_model"),
+        ({"model": "m", "base_url": "https://a.example/v1", "credential": "nobody"}, "unknown_credential"),
+        ({"model": "m", "base_url": "file:///etc"}, "bad_base_url"),
+    ],
+)
+def test_a_run_whose_fallback_cannot_work_is_refused(fallback: dict[str, str], code: str) -> None:
+    agent_with(fallback)
+    assert refused(agent="worker").code == code
+
+
+def test_a_money_cap_needs_the_price_of_every_fallback() -> None:
+    agent_with({"model": "of-unknown-price", "base_url": "https://a.example/v1"})
+    assert refused(agent="worker", limits={"max_cost": "1"}).code == "unpriced_model"
 
 
 # --- blocks ---------------------------------------------------------------------------------------------------------
