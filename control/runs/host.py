@@ -5,6 +5,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -16,7 +17,6 @@ from agents.engine.runner import Ports, Running
 from agents.errors import ConfigError, Fenced
 from agents.events import draft
 from agents.ports import Resting
-from agents.spec import RunSpec
 from control.runs import inbox, leases, outfit, publishing, reclaim, tasks
 from control.runs.bus import Bus
 from control.runs.dbthreads import DbThreads
@@ -191,7 +191,7 @@ class Host:
             for delivery in kit.commands:
                 held.mailbox.put(delivery.command)
             models = PooledModels(kit.spec, self.database)
-            held.running = self._running(held, kit, await _models(kit.spec, models))
+            held.running = self._running(held, *await _models(kit, models))
             if held.lease.lost:
                 return Ended(how="fenced")
             if self.draining:
@@ -304,14 +304,14 @@ class Host:
             held.running.fenced()
 
 
-async def _models(spec: RunSpec, models: PooledModels) -> dict[str, Any]:
+async def _models(kit: outfit.Outfit, models: PooledModels) -> tuple[outfit.Outfit, dict[str, Any]]:
     """What the engine takes: the pool itself, or the one model that a run without rotation keeps."""
     if "models" in Ports.__dataclass_fields__:
-        return {"models": models}
+        return kit, {"models": models}
     picked = await models.pick()
     if isinstance(picked, Resting):
         raise ConfigError("rate_limit", f"No credential may be used now: {picked.why}")
-    return {"model": picked.model}
+    return replace(kit, spec=replace(kit.spec, model=picked.spec)), {"model": picked.model}
 
 
 async def _fail(sink: Sink, reason: str, message: str) -> Ended:

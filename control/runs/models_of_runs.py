@@ -8,7 +8,7 @@ from django.conf import settings
 
 from agents.drill.scenarios import SCENARIOS
 from agents.errors import ConfigError
-from agents.providers import catalog, connect
+from agents.providers import NAMES, catalog
 from agents.spec import Limits, ModelSpec
 from control.fleet import credentials
 from control.fleet.addresses import is_allowed, normal_url, why_bad
@@ -95,27 +95,19 @@ def _named_well(model: str, address: str) -> str:
 
 def _spec(name: str, address: str, label: str | None, provider: str | None) -> ModelSpec:
     """With the credential that was named; None stands for any that fits. A provider that nobody named is that of the
-    credential, if it has a wire of its own."""
+    credential, which may also be a vendor's name that is none of ours."""
     try:
         fit = [credentials.named(label, address)] if label else credentials.fitting(address, provider)
     except credentials.CredentialError as error:
         raise StartRefused(error.code, error.message) from error
-    spoken = provider or next((one.provider for one in fit if not _why_no_provider(one.provider)), PLAIN)
+    spoken = provider or next((one.provider for one in fit if one.provider in NAMES), PLAIN)
     return ModelSpec(model=name, base_url=address, provider=spoken, credential=label)
 
 
-def _why_no_provider(name: str) -> str | None:
-    """Whether this is a wire that we speak, which is for the wire to say; a credential may name its vendor instead."""
-    try:
-        connect(ModelSpec(model="any", base_url="http://localhost", provider=name), None)
-    except ConfigError as error:
-        return error.message
-    return None
-
-
 def _known_provider(name: str | None) -> None:
-    if name and (why := _why_no_provider(name)) is not None:
-        raise StartRefused("unknown_provider", f"A fallback cannot be used: {why}.")
+    if name and name not in NAMES:
+        known = ", ".join(sorted(NAMES))
+        raise StartRefused("unknown_provider", f"There is no provider {name!r:.60} to fall back to. Known: {known}.")
 
 
 def checked(base_url: str) -> str:
@@ -159,7 +151,13 @@ def refuse_unpriced(model: ModelSpec, limits: Limits, policy: Mapping[str, Any])
     """A money cap needs a price, unless the policy says `unpriced = "tokens_only"`. Raises StartRefused."""
     if limits.max_cost is None or policy.get("unpriced") == "tokens_only":
         return
-    if catalog.price(model.model, model.base_url) is None:
+    try:
+        price = catalog.price(model.model, model.base_url)
+    except ConfigError as error:
+        raise StartRefused(
+            "unpriced_model", f"max_cost ({limits.max_cost.source}) cannot hold: {error.message}"
+        ) from error
+    if price is None:
         raise StartRefused(
             "unpriced_model",
             f"max_cost ({limits.max_cost.source}) cannot hold: the price of {model.model} at {model.base_url} is not "
