@@ -46,6 +46,20 @@ class MemoryInjected(Body):
     notes: list[str]
 
 
+@event("server.connected")
+class ServerConnected(Body):
+    """A server of tools answers; `tools` as it names them."""
+
+    server: str
+    tools: list[str]
+
+
+@event("server.lost")
+class ServerLost(Body):
+    server: str
+    why: str
+
+
 @event("run.waiting")
 class RunWaiting(Body):
     """`reason` is the contract's `for`: question, approval, pause or quota. `name`, `args`: what is to be approved."""

@@ -244,6 +244,24 @@ class Tool(Protocol):
     async def run(self, args: Mapping[str, Any], context: ToolContext) -> ToolOutput: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerState:
+    """A server of tools came up with these tools, or went down."""
+
+    server: str
+    up: bool
+    tools: tuple[str, ...] = ()
+    why: str = ""
+
+
+class ToolServers(Protocol):
+    """Tools that live outside this process. `connect` takes a bounded time and never raises for a server that is down;
+    it and every later change are `told`. `close` ends all of them, `at_once` without good-byes."""
+
+    async def connect(self, told: Callable[[ServerState], None]) -> Sequence[Tool]: ...
+    async def close(self, *, at_once: bool) -> StopReport: ...
+
+
 # --- sub-agents --------------------------------------------------------------------------------------------------
 
 

@@ -23,7 +23,21 @@ from agents.errors import AgentError, Fenced, RunFailed
 from agents.events import Event
 from agents.messages import SystemMessage
 from agents.policy.approvals import rules_of
-from agents.ports import Artifacts, ChatModel, Clock, EventSink, Inbox, Lease, LiveText, Spawner, Tool
+from agents.policy.memory import system_prompt
+from agents.policy.redaction import make_safe
+from agents.ports import (
+    Artifacts,
+    ChatModel,
+    Clock,
+    EventSink,
+    Inbox,
+    Lease,
+    LiveText,
+    ServerState,
+    Spawner,
+    Tool,
+    ToolServers,
+)
 from agents.spec import LIMIT_NAMES, Limits, RunSpec
 from agents.tools.places import folds_case
 from agents.tools.registry import Registry
@@ -49,6 +63,7 @@ class Ports:
     environment: Mapping[str, str]
     park_after_s: float = 600.0
     note: str | None = None
+    servers: ToolServers | None = None
 
 
 class Running:
@@ -60,6 +75,7 @@ class Running:
         self._worker = worker
         self._host = host
         self._epoch = epoch
+        self._servers = ports.servers
         self.transcript = Transcript()
         self._journal = Journal(ports.sink, ports.clock, self.transcript)
         self.control = RunControl(self._journal, ports.inbox, ports.clock, spec.limits, ports.park_after_s)
@@ -85,6 +101,7 @@ class Running:
         self.control.govern(main)
         try:
             outcome = await self._outcome(main, listener)
+            await self._leave_servers()
             return await self._end(outcome)
         except Fenced:
             return Ended(how="fenced")
@@ -92,6 +109,17 @@ class Running:
             listener.cancel()
             if not main.done():
                 main.cancel()
+            await self._leave_servers()
+
+    async def _leave_servers(self) -> None:
+        """End the servers of tools; what a stop ended of them counts in its report."""
+        servers, self._servers = self._servers, None
+        if servers is None:
+            return
+        report = await servers.close(at_once=self.control.halt is not None)
+        if self.control.halt is Halt.STOP:
+            self.control.tally.processes += report.processes
+            self.control.tally.left += report.left
 
     async def _outcome(self, main: "asyncio.Task[Outcome]", listener: "asyncio.Task[None]") -> Outcome | None:
         """What the loop came to; None when it was halted without an end of its own."""
@@ -137,9 +165,13 @@ class Running:
 
     async def _begin(self) -> Loop:
         ports, spec = self._ports, self.spec
-        tools = ports.model.encode_tools(ports.tools.specs)
-        started = await self._started(tools)
-        self._journal.write(started)
+        registry = await self._registry()
+        tools = ports.model.encode_tools(registry.specs)
+        prompt = system_prompt(spec.prompt, spec.memory)
+        resumed = self.transcript.started_before
+        self._journal.write(await self._started(prompt, tools))
+        if spec.memory and not resumed:
+            self._journal.write(kinds.MemoryInjected(notes=list(spec.memory)))
         model_call = ModelCall(
             model=ports.model,
             live=ports.live,
@@ -150,9 +182,9 @@ class Running:
             max_output_tokens=spec.model.max_output_tokens,
             credential=spec.model.credential,
         )
-        model_call.begin_with(SystemMessage(text=spec.prompt))
+        model_call.begin_with(SystemMessage(text=prompt))
         batch = ToolBatch(
-            registry=ports.tools,
+            registry=registry,
             journal=self._journal,
             clock=ports.clock,
             artifacts=ports.artifacts,
@@ -168,9 +200,22 @@ class Running:
             fold_case=folds_case(ports.workspace),
         )
         turn = Turn(journal=self._journal, control=self.control, model_call=model_call, batch=batch, clock=ports.clock)
-        return Loop(journal=self._journal, control=self.control, model_call=model_call, turn=turn, registry=ports.tools)
+        return Loop(journal=self._journal, control=self.control, model_call=model_call, turn=turn, registry=registry)
 
-    async def _started(self, tools: bytes | None) -> kinds.RunStarted:
+    async def _registry(self) -> Registry:
+        """The run's own tools, and behind them those of its servers, as far as these answer."""
+        own = self._ports.tools
+        if self._servers is None:
+            return own
+        return own.extended(await self._servers.connect(self._tell_server))
+
+    def _tell_server(self, state: ServerState) -> None:
+        body: kinds.Body = kinds.ServerLost(server=state.server, why=state.why)
+        if state.up:
+            body = kinds.ServerConnected(server=state.server, tools=[make_safe(name).text for name in state.tools])
+        self._journal.write(body, turn=self.transcript.turn or None)
+
+    async def _started(self, prompt: str, tools: bytes | None) -> kinds.RunStarted:
         ports, spec = self._ports, self.spec
         return kinds.RunStarted(
             worker=self._worker,
@@ -179,7 +224,7 @@ class Running:
             model={"model": spec.model.model, "base_url": spec.model.base_url, "provider": spec.model.provider},
             policy=spec.policy,
             limits=limits_to_json(spec.limits),
-            prompt=await ports.artifacts.put(spec.prompt.encode("utf-8", "replace")),
+            prompt=await ports.artifacts.put(prompt.encode("utf-8", "replace")),
             tools=await ports.artifacts.put(tools or orjson.dumps([])),
             workspace=ports.workspace,
             branch=spec.workspace.branch if spec.workspace else None,

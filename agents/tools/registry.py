@@ -7,6 +7,8 @@ from typing import Any, NoReturn
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
+from referencing import Registry as Resources
+from referencing.exceptions import Unresolvable
 
 from agents.errors import ToolError
 from agents.ports import Tool, ToolSpec
@@ -28,6 +30,10 @@ class Registry:
 
     def get(self, name: str) -> Tool | None:
         return self._tools.get(name)
+
+    def extended(self, more: Iterable[Tool]) -> "Registry":
+        """These and further ones behind them; a name that is taken stays with the tool that has it."""
+        return Registry([*self._tools.values(), *(tool for tool in more if tool.spec.name not in self._tools)])
 
     def only(self, names: Iterable[str]) -> "Registry":
         """The tools of these names, in that order; names without a tool are left out."""
@@ -84,7 +90,11 @@ def parse_args(spec: ToolSpec, raw: str) -> dict[str, Any]:
 
 
 def _checked(spec: ToolSpec, value: dict[str, Any]) -> dict[str, Any]:
-    error = best_match(_validator(spec.name, json.dumps(spec.parameters, sort_keys=True)).iter_errors(value))
+    validator = _validator(spec.name, json.dumps(spec.parameters, sort_keys=True))
+    try:
+        error = best_match(validator.iter_errors(value))
+    except (RecursionError, Unresolvable):
+        _refuse(spec, "The arguments cannot be checked: the schema goes in circles or refers to what is not there")
     if error is not None:
         _refuse(spec, f"The arguments do not fit: {_where(error)}{_short(error.message)}")
     return value
@@ -92,7 +102,8 @@ def _checked(spec: ToolSpec, value: dict[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def _validator(name: str, schema: str) -> Draft202012Validator:
-    return Draft202012Validator(json.loads(schema))
+    # A registry of its own: nothing is ever fetched to check a call.
+    return Draft202012Validator(json.loads(schema), registry=Resources())
 
 
 def _refuse(spec: ToolSpec, what: str) -> NoReturn:

@@ -60,7 +60,7 @@ async def run_in_session(
     try:
         try:
             async with asyncio.timeout(timeout_s):
-                await _exited(process)
+                await exited(process)
         except TimeoutError:
             timed_out = True
         else:
@@ -68,7 +68,7 @@ async def run_in_session(
     except asyncio.CancelledError as error:
         cancel = error
     try:
-        report, later = await _to_the_end(lambda: _finish(process, environment.get(CALL_MARK), stamp, grace_s))
+        report, later = await to_the_end(lambda: finish(process, environment.get(CALL_MARK), stamp, grace_s))
         cancel = cancel or later
         if cancel is not None or report.processes or report.left:
             stopped(report)
@@ -105,7 +105,7 @@ def _start(command: Sequence[str], cwd: str, environment: Mapping[str, str]) -> 
     return process, ours
 
 
-async def _exited(process: "subprocess.Popen[bytes]") -> None:
+async def exited(process: "subprocess.Popen[bytes]") -> None:
     """Wait until the process has ended, without reaping it: while it is a zombie its number stays its own."""
     loop = asyncio.get_running_loop()
     if not hasattr(os, "pidfd_open"):
@@ -126,14 +126,14 @@ def _is_zombie(pid: int) -> bool:
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
 
-def _finish(process: "subprocess.Popen[bytes]", mark: str | None, stamp: int, grace_s: float) -> StopReport:
+def finish(process: "subprocess.Popen[bytes]", mark: str | None, stamp: int, grace_s: float) -> StopReport:
     report = end_session(process.pid, mark, grace_s, stamp=stamp)
     with contextlib.suppress(subprocess.TimeoutExpired):  # stuck in the kernel: counted as left
         process.wait(timeout=1.0)
     return report
 
 
-async def _to_the_end(work: Callable[[], StopReport]) -> tuple[StopReport, asyncio.CancelledError | None]:
+async def to_the_end(work: Callable[[], StopReport]) -> tuple[StopReport, asyncio.CancelledError | None]:
     """Run it in a thread of its own, since the shared ones may be held by deaf work, and see it through any cancel.
 
     The second value is a cancel that came meanwhile, for the caller to raise.
