@@ -12,7 +12,8 @@ from agents.ports import ChatAnswer, ChatModel, ChatRequest
 from agents.providers import Stalls, connect
 from agents.spec import ModelSpec
 
-CASES = Path(__file__).resolve().parents[2] / "fixtures" / "cases"
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+CASES = FIXTURES / "cases"
 STREAM_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
 QUICK = Stalls(byte_silence_s=20, no_progress_s=20)
 
@@ -136,7 +137,16 @@ async def answer_to(*pieces: bytes, kind: str = "openai", limit: int | None = No
 
 def case(name: str) -> dict[str, bytes]:
     """The variants of one field case, by name, from its fixture file (`=== name` opens a variant)."""
-    text = (CASES / f"{name}.txt").read_bytes()
+    return _variants(CASES / f"{name}.txt")
+
+
+def recorded(api: str) -> dict[str, bytes]:
+    """Streams in the shape in which an API sends them, by name."""
+    return _variants(FIXTURES / "streams" / f"{api}.txt")
+
+
+def _variants(path: Path) -> dict[str, bytes]:
+    text = path.read_bytes()
     parts = (part.partition(b"\n") for part in text.split(b"=== ")[1:])
     return {title.decode(): body for title, _, body in parts}
 
