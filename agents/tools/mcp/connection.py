@@ -212,6 +212,7 @@ class Connection:
         life.why = life.why or why()
         life.over.set()
         life.leave.set()
+        self._lost(life)
 
     async def _list(self, session: "ClientSession") -> "list[types.Tool]":
         from mcp import types

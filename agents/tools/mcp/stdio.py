@@ -140,7 +140,7 @@ class _Bridge:
     def _why(self) -> str:
         code = _exit_code(self._process)
         told = self._fault or ("its process has ended" if code is None else f"its process has ended with code {code}")
-        said = self._errors.text().strip()
+        said = " ".join(self._errors.text().split())
         return f"{told}; it wrote: {said[-500:]}" if said else told
 
     def _gone(self, fault: str = "") -> None:
@@ -155,6 +155,7 @@ class _Bridge:
                 message = _message(line)
                 if message is not None:
                     await self._to_session.send(message)
+            await self._settled()
             self._gone()
         except ValueError:
             self._gone(f"it sent a message of more than {LONGEST_LINE} bytes")
@@ -172,7 +173,13 @@ class _Bridge:
                 into.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
                 await into.drain()
         except (anyio.ClosedResourceError, OSError):
-            self._gone("it does not read its input any more")
+            await self._settled()
+            self._gone("" if _exit_code(self._process) is not None else "it does not read its input any more")
+
+    async def _settled(self) -> None:
+        """How it ended is known a moment after its pipes close."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(exited(self._process), LEAVE_S)
 
     async def _watch(self) -> None:
         """A server may end while something that it started keeps its pipes open."""
