@@ -11,8 +11,11 @@ from tests.bench.lane import MODES
 from tests.bench.stack import Stack, moment, stack
 
 
+NOTES = 60
+
+
 def live() -> None:
-    """One run of paced turns, watched by 1, 10 and 100 viewers; delay = receipt minus the event's `at`."""
+    """Notes to a streaming run, each an event, seen by 1, 10 and 100 viewers; delay = receipt minus the event's `at`."""
     for services, label in MODES:
         with stack(services=services) as console:
             for viewers in (1, 10, 100):
@@ -25,27 +28,30 @@ def live() -> None:
 
 
 async def _watch(console: Stack, viewers: int) -> list[float]:
-    run = await asyncio.to_thread(console.start, "bench", "Take 60 turns.")
+    run = await asyncio.to_thread(console.start, "slow", "Tell a long story.")
+    await asyncio.to_thread(console.until, run, "running")
     delays: list[float] = []
-    await asyncio.gather(*(_viewer(console, run, delays) for _ in range(viewers)))
+    watching = [asyncio.create_task(_viewer(console, run, delays)) for _ in range(viewers)]
+    await asyncio.sleep(1 + viewers / 50)
+    for number in range(NOTES):
+        await asyncio.to_thread(console.call, "POST", f"/api/runs/{run}/steer", {"note": f"note {number}"})
+        await asyncio.sleep(0.02)
+    await asyncio.to_thread(console.call, "POST", f"/api/runs/{run}/interrupt", {"reason": "bench"})
+    await asyncio.gather(*watching)
     return delays
 
 
 async def _viewer(console: Stack, run: str, delays: list[float]) -> None:
     address = console.base.replace("http", "ws") + f"/ws/runs/{run}?after=0&format=json"
-    opened = time.time()
-    async with websockets.connect(
-        address, additional_headers={"Authorization": f"Bearer {console.token}"}, max_size=None
-    ) as socket:
+    head = {"Authorization": f"Bearer {console.token}"}
+    async with websockets.connect(address, additional_headers=head, max_size=None) as socket:
         async for text in socket:
+            now = time.time()
             frame = json.loads(text)
             if frame["type"] != "events":
                 continue
-            now = time.time()
-            for event in frame["events"]:
-                if moment(event["at"]) > opened + 0.5:
-                    delays.append(now - moment(event["at"]))
+            delays.extend(now - moment(e["at"]) for e in frame["events"] if e["kind"] == "command.received")
             last = frame["events"][-1]
             await socket.send(json.dumps({"type": "ack", "seq": last["seq"]}))
-            if last["kind"] in ("run.completed", "run.exhausted", "run.failed"):
+            if last["kind"] == "run.interrupted":
                 return
