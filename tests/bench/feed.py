@@ -10,12 +10,11 @@ from tests.bench.harness import percentile, say
 from tests.bench.lane import MODES
 from tests.bench.stack import Stack, moment, stack
 
-
 NOTES = 60
 
 
 def live() -> None:
-    """Notes to a streaming run, each an event, seen by 1, 10 and 100 viewers; delay = receipt minus the event's `at`."""
+    """Notes to a streaming run, each an event, seen by 1, 10 and 100 viewers; delay is receipt minus `at`."""
     for services, label in MODES:
         with stack(services=services) as console:
             for viewers in (1, 10, 100):
