@@ -1,10 +1,11 @@
 """Anthropic's messages API."""
 
+from asyncio import CancelledError
 from collections.abc import Callable, Sequence
 
 import httpx
 
-from agents.errors import ModelError, Spent
+from agents.errors import ModelError, Spent, spent_by
 from agents.messages import AssistantMessage, Message
 from agents.ports import ChatAnswer, ChatRequest, ToolSpec
 from agents.providers import catalog, spending, wire
@@ -101,6 +102,9 @@ class AnthropicChat:
                 raise _with(attempt.failed(broken), before) from None
             except ModelError as error:
                 raise _with(error, before) from None
+            except CancelledError as cancelled:
+                cancelled.spent = _sum(before, spent_by(cancelled) or spending.UNKNOWN)  # type: ignore[attr-defined]
+                raise
 
     def _answer(self, fold: MessageFold, attempt: Attempt, before: Spent | None) -> ChatAnswer:
         calls = fold.calls()

@@ -12,6 +12,7 @@ from agents.policy.faults import classify, known, sample_of
 from agents.policy.redaction import make_safe
 from agents.providers import spending
 from agents.providers.http import Stalls, Watch, send
+from agents.providers.prices import Later
 from agents.providers.stream import Broken, Fold, Reader
 
 MAX_ERROR_BYTES = 64 * 1024
@@ -28,7 +29,7 @@ class Target:
     headers: dict[str, str]
     provider: str
     secret: str | None = None
-    price: spending.PriceNow = spending.no_price
+    price: Later = Later()
 
     @property
     def place(self) -> str:
@@ -61,7 +62,7 @@ class Attempt:
             async with self._watch:
                 await self._exchange(body)
         except asyncio.CancelledError as cancelled:
-            cancelled.spent = self.spent()  # type: ignore[attr-defined]
+            cancelled.spent = self._spent(self._target.price.at_once)  # type: ignore[attr-defined]
             raise
         except Broken as broken:
             raise self.failed(broken) from None
@@ -118,13 +119,13 @@ class Attempt:
     def _was_sent(self) -> None:
         self._sent = True
 
-    def spent(self) -> Spent:
+    def _spent(self, price: spending.PriceNow) -> Spent:
         """What an attempt without an answer has cost."""
         response = self._response
         return spending.of_failure(
             self._fold,
             self._body,
-            self._target.price,
+            price,
             sent=self._sent or response is not None,
             status=response.status_code if response is not None else None,
         )
@@ -195,7 +196,9 @@ class Attempt:
         return classify(sample_of(wire), datetime.now(UTC))
 
     def _error(self, fault: ClassifiedError, message: str, wire: WireEvidence) -> ModelError:
-        return ModelError(fault.reason, self._clean(message)[:2000], wire, fault=fault, spent=self.spent())
+        return ModelError(
+            fault.reason, self._clean(message)[:2000], wire, fault=fault, spent=self._spent(self._target.price)
+        )
 
     def _clean(self, text: str) -> str:
         if self._target.secret:

@@ -4,13 +4,12 @@ The operator's own table counts first, then the scripted models, then the price 
 public addresses: the same open model costs something else at every host, so a price belongs to both.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from agents.providers import overrides, prices
 from agents.providers.caps import caps
-from agents.providers.prices import NOTHING, Known, Price, flat
+from agents.providers.prices import NOTHING, Known, Later, Price, flat
 from agents.providers.profiles import by_host
 
 __all__ = ["DRILL_MODELS", "Price", "later", "output_cap", "price", "warm", "window"]
@@ -46,20 +45,16 @@ def price(model: str, base_url: str) -> Price | None:
     return _known(model, base_url).price
 
 
-def later(model: str, base_url: str) -> Callable[[], Price | None]:
+def later(model: str, base_url: str) -> Later:
     """The price as a question to be asked later, so that no event loop waits for the library; asked every time, since
     some prices go by the hour. Raises ConfigError at once."""
-    price_now = next(
-        (row.price for row in overrides.rows() if row.price is not None and row.fits(model, base_url)), None
-    )
-    if price_now is None and model in DRILL:
-        price_now = DRILL[model].price
-    if price_now is not None:
-        return lambda: price_now
+    given = [row.price for row in overrides.rows() if row.price is not None and row.fits(model, base_url)]
+    if given or model in DRILL:
+        return Later(known=given[0] if given else DRILL[model].price)
     if prices.is_private(base_url):
-        return lambda: None
+        return Later()
     prices.warm()
-    return lambda: _known(model, base_url).price
+    return Later(ask=lambda: _known(model, base_url).price)
 
 
 def window(model: str, base_url: str | None = None) -> int | None:

@@ -6,6 +6,7 @@ takes most of a second, and it never opens a socket unless its updater is starte
 
 import re
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
@@ -104,7 +105,22 @@ def warm() -> None:
         threading.Thread(target=_library, name="prices", daemon=True).start()
 
 
-_warming = threading.Event()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Later:
+    """A price that is known, or that the library is asked for when it is needed."""
+
+    known: Price | None = None
+    ask: Callable[[], Price | None] | None = None
+
+    def __call__(self) -> Price | None:
+        return self.known if self.ask is None else self.ask()
+
+    def at_once(self) -> Price | None:
+        """None rather than waiting for the library, for whoever is being stopped."""
+        return self() if self.ask is None or _ready.is_set() else None
+
+
+_warming, _ready = threading.Event(), threading.Event()
 
 
 @cache
@@ -116,6 +132,7 @@ def _library() -> Any:
         genai_prices.calc_price(genai_prices.Usage(input_tokens=0, output_tokens=0), "gpt-5")
     except LookupError:
         pass
+    _ready.set()
     return genai_prices
 
 

@@ -145,7 +145,19 @@ class ResponseFold:
         return item
 
     def _item(self, key: str, head: dict[str, Any], *, done: bool) -> None:
-        item = self._at.get(key) or self._open(key, head)
+        self._put(self._at.get(key) or self._open(key, head), head, done=done)
+
+    def _told(self, index: int, head: dict[str, Any]) -> _Item | None:
+        """The item of the whole response that has come before: by its place there, by its id, or by its place here.
+
+        Some servers leave out the places, others give every event another id.
+        """
+        placed, here = self._at.get(f"#{index}"), self._items[index : index + 1]
+        known = [item for item in self._items if head.get("id") and item.head.get("id") == head.get("id")]
+        kind = head.get("type")
+        return next((item for item in (placed, *known, *here) if item is not None and item.kind == kind), None)
+
+    def _put(self, item: _Item, head: dict[str, Any], *, done: bool) -> None:
         item.head = {**item.head, **head}
         item.kind = str(item.head.get("type") or item.kind)
         item.done = item.done or done
@@ -173,8 +185,7 @@ class ResponseFold:
         output = response.get("output")
         for index, head in enumerate(output if isinstance(output, list) else []):
             if isinstance(head, dict):
-                known = next((f"#{i}" for i, item in enumerate(self._items) if _same(item, head)), f"#{index}")
-                self._item(known if known in self._at else f"#{index}", head, done=True)
+                self._put(self._told(index, head) or self._open(f"#{index}", head), head, done=True)
         if status in ("failed", "cancelled"):
             error = response.get("error")
             raise Broken(None, f"the response {status}", orjson.dumps({"error": error}) if error else data)
@@ -251,10 +262,6 @@ class ResponseFold:
                 more = {name: value for name, value in item.head.items() if name in _MORE and value is not None}
                 order.append({"text": len(item.text()), **more})
         return {"items": order} if any(e.keys() - {"text", "call"} for e in order) else None
-
-
-def _same(item: _Item, head: dict[str, Any]) -> bool:
-    return bool(head.get("id")) and item.head.get("id") == head.get("id")
 
 
 def _message_text(head: dict[str, Any]) -> tuple[str, str]:

@@ -16,10 +16,6 @@ UNKNOWN = Spent(usage=None, cost_usd=None, cost_source="unknown")
 PriceNow = Callable[[], Price | None]
 
 
-def no_price() -> Price | None:
-    return None
-
-
 def of_answer(fold: Fold, body: bytes, price: PriceNow, reported: str | None) -> Spent:
     """A complete answer. `reported` is the cost that the provider named itself; it counts before our table."""
     usage, guessed = fold.usage(), not fold.counted

@@ -11,6 +11,7 @@ from agents.policy.faults import classify, sample_of
 from agents.providers.assemble import Unattributable
 from agents.providers.blocks import MessageFold
 from agents.providers.completion import CompletionFold
+from agents.providers.responses_fold import ResponseFold
 from agents.providers.stream import Broken, Fold
 
 ODD = st.recursive(
@@ -66,6 +67,9 @@ def feed(fold: Fold, values: list[Any]) -> None:
             pass
     fold.usage()
     assert isinstance(fold.fresh_text(), str)
+    assert isinstance(fold.written(), str)
+    assert not fold.counted or fold.usage() is not None
+    assert all(isinstance(note, str) for note in fold.notes())
 
 
 @settings(max_examples=150)
@@ -91,6 +95,42 @@ def test_any_event_is_folded_or_refused(values: list[Any]) -> None:
     fold = MessageFold()
     feed(fold, values)
     orjson.dumps(fold.kept())
+    try:
+        calls = fold.calls()
+    except Broken:
+        return
+    assert len({call.wire_id for call in calls}) == len(calls)
+
+
+ITEM = shaped(
+    type=st.sampled_from(["message", "function_call", "reasoning", "web_search_call"]), id=st.sampled_from(["", "a"]),
+    call_id=ODD, name=NAME, arguments=st.sampled_from(["", "{", "{}"]), content=st.lists(BLOCK, max_size=2),
+    encrypted_content=ODD, phase=ODD, summary=ODD,
+)  # fmt: skip
+RESPONSE = shaped(
+    output=st.lists(ITEM, max_size=2), usage=USAGE, error=ODD, status=st.sampled_from(["completed", "failed"]),
+    incomplete_details=shaped(reason=ODD),
+)  # fmt: skip
+TYPES = [
+    "response.output_item.added", "response.output_item.done", "response.output_text.delta",
+    "response.output_text.done",
+    "response.function_call_arguments.delta", "response.function_call_arguments.done", "response.refusal.delta",
+    "response.reasoning_summary_text.delta", "response.completed", "response.incomplete", "response.failed", "error",
+]  # fmt: skip
+STEP = shaped(
+    type=st.sampled_from(TYPES), output_index=st.integers(0, 1), item_id=st.sampled_from(["", "a"]), item=ITEM,
+    delta=st.text(max_size=2), text=ODD, arguments=ODD, response=RESPONSE, output=st.lists(ITEM, max_size=2), error=ODD,
+)  # fmt: skip
+
+
+@settings(max_examples=150)
+@given(st.lists(STEP, max_size=5))
+def test_any_step_of_a_response_is_folded_or_refused(values: list[Any]) -> None:
+    fold = ResponseFold()
+    feed(fold, values)
+    orjson.dumps(fold.kept())
+    cost = fold.cost()
+    assert cost is None or "e" not in cost.lower()
     try:
         calls = fold.calls()
     except Broken:

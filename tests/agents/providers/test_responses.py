@@ -202,3 +202,23 @@ async def test_chunks_of_the_other_wire_are_told_apart() -> None:
     chunk = b'data: {"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":null}]}\n\n'
     with pytest.raises(ModelError, match="another API"):
         await answer_to(chunk, kind="openai-responses")
+
+
+@pytest.mark.parametrize("change", ["no places", "other ids"])
+def test_servers_that_leave_out_places_or_change_ids_double_nothing(change: str) -> None:
+    """What the last event says once more is known again."""
+    fold = ResponseFold()
+    for number, (name, data) in enumerate(SseDecoder().feed(WHOLE)):
+        value = orjson.loads(data)
+        if change == "no places":
+            value.pop("output_index", None)
+        elif "item_id" in value:
+            value["item_id"] = f"other{number}"
+        elif "item" in value:
+            value["item"]["id"] = f"other{number}"
+        fold.event(name, orjson.dumps(value))
+    assert fold.text() == "I look it up, naïvely."
+    assert [(c.wire_id, c.args) for c in fold.calls()] == [("call_a", '{"path":"tides/май.txt"}'), ("call_b", "{}")]
+    assert [sorted(entry) for entry in (fold.kept() or {})["items"]] == [
+        ["reasoning"], ["phase", "text"], ["call"], ["call"],
+    ]  # fmt: skip
