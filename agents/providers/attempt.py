@@ -12,7 +12,7 @@ from agents.policy.faults import classify, known, sample_of
 from agents.policy.redaction import make_safe
 from agents.providers import spending
 from agents.providers.http import Stalls, Watch, send
-from agents.providers.prices import Later
+from agents.providers.prices import UNPRICED, Later
 from agents.providers.stream import Broken, Fold, Reader
 
 MAX_ERROR_BYTES = 64 * 1024
@@ -29,7 +29,7 @@ class Target:
     headers: dict[str, str]
     provider: str
     secret: str | None = None
-    price: Later = Later()
+    price: Later = UNPRICED
 
     @property
     def place(self) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from agents.providers import overrides, prices
 from agents.providers.caps import caps
-from agents.providers.prices import NOTHING, Known, Later, Price, flat
+from agents.providers.prices import NOTHING, UNPRICED, Known, Later, Price, flat
 from agents.providers.profiles import by_host
 
 __all__ = ["DRILL_MODELS", "Price", "later", "output_cap", "price", "warm", "window"]
@@ -52,7 +52,7 @@ def later(model: str, base_url: str) -> Later:
     if given or model in DRILL:
         return Later(known=given[0] if given else DRILL[model].price)
     if prices.is_private(base_url):
-        return Later()
+        return UNPRICED
     prices.warm()
     return Later(ask=lambda: _known(model, base_url).price)
 

@@ -120,6 +120,9 @@ class Later:
         return self() if self.ask is None or _ready.is_set() else None
 
 
+UNPRICED = Later()
+
+
 _warming, _ready = threading.Event(), threading.Event()
 
 
