@@ -262,6 +262,14 @@ class ToolServers(Protocol):
     async def close(self, *, at_once: bool) -> StopReport: ...
 
 
+class Notebook(Protocol):
+    """What one agent keeps from run to run."""
+
+    async def keep(self, note: str, *, run: str, call: str) -> bool:
+        """Whether the note is new. The same call keeps it once. Raises ToolError if there is no room for it."""
+        ...
+
+
 # --- sub-agents --------------------------------------------------------------------------------------------------
 
 

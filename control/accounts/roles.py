@@ -19,6 +19,7 @@ NEEDED: dict[str, Role] = {
     "raise": Role.OPERATOR,
     "block": Role.OPERATOR,
     "lift": Role.OPERATOR,
+    "write_memory": Role.OPERATOR,
     "write_agent": Role.ADMIN,
     "write_policy": Role.ADMIN,
 }

@@ -34,6 +34,7 @@ def agent_row(agent: Agent) -> dict[str, Any]:
         "policy",
         "limits",
         "delegates_to",
+        "mcp_servers",
     )
     return {name: getattr(agent, name) for name in names} | _made(agent)
 

@@ -181,12 +181,31 @@ class AgentOut(Out):
     policy: str
     limits: dict[str, Any]
     delegates_to: list[str]
+    mcp_servers: list[dict[str, Any]]
     created_at: str
     created_by: str
 
 
 class AgentsOut(Out):
     agents: list[AgentOut]
+
+
+class NoteOut(Out):
+    """`author` made the note, `changed_by` this version of it: a person, a token, or `run:<id>`."""
+
+    id: str
+    version: int
+    text: str
+    disabled: bool
+    author: str
+    created_at: str
+    changed_by: str
+    changed_at: str
+
+
+class NotesOut(Out):
+    agent: str
+    notes: list[NoteOut]
 
 
 class PolicyOut(Out):

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from control.api import bulk, commands, fleet, runs
+from control.api import bulk, commands, fleet, memory, runs
 from control.api.answers import StrictParser
 from control.api.errors import on_error
 
@@ -26,7 +26,7 @@ api = NinjaAPI(
     openapi_url=None,
     docs_url=None,
 )
-for _router in (runs.router, commands.router, bulk.router, fleet.router):
+for _router in (runs.router, commands.router, bulk.router, fleet.router, memory.router):
     api.add_router("", _router)
 
 

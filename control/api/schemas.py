@@ -166,6 +166,19 @@ class AgentIn(Body):
     policy: Name = "default"
     limits: LimitsIn = LimitsIn()
     delegates_to: Annotated[list[Name], Field(max_length=100)] = []
+    mcp_servers: Annotated[list[Plain], Field(max_length=16)] = []
+    version: int | None = None
+
+
+class NoteIn(Body):
+    text: Spoken
+
+
+class NoteChangeIn(Body):
+    """What is left out stays as it is. `version`, if given, must be the current one."""
+
+    text: Spoken | None = None
+    disabled: bool | None = None
     version: int | None = None
 
 

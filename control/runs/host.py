@@ -26,6 +26,7 @@ from control.runs.leases import Claimed, RunLease, WorkerLease
 from control.runs.livetext import LiveTexts
 from control.runs.mailboxes import CommandReader
 from control.runs.models_pool import REPORT_WAIT_S, PooledModels
+from control.runs.notebook import AgentNotebook
 from control.runs.renewal import Renewal
 from control.runs.spawner import HostSpawner
 from control.runs.writer import Pen, Writer
@@ -206,6 +207,7 @@ class Host:
             return await _fail(held.sink, "internal", f"{type(error).__name__}: {error}")
 
     def _running(self, held: Held, kit: outfit.Outfit, models: Mapping[str, Any]) -> Running:
+        marks = {"PILOTHOUSE_RUN": held.id, "PILOTHOUSE_WORKER": self.worker}
         ports = Ports(
             **models,
             sink=held.sink,
@@ -213,11 +215,12 @@ class Host:
             inbox=held.mailbox,
             artifacts=self._artifacts,
             lease=held.lease,
-            tools=outfit.registry(kit.spec),
+            tools=outfit.registry(kit.spec, AgentNotebook(self.database, kit.spec.agent)),
+            servers=outfit.servers(kit.spec, kit.place, marks),
             spawner=HostSpawner(self, held.id, held.epoch),
             clock=self._clock,
             workspace=kit.place.path,
-            environment={"PILOTHOUSE_RUN": held.id, "PILOTHOUSE_WORKER": self.worker},
+            environment=marks,
             park_after_s=settings.PARK_AFTER_SECONDS,
             note=kit.place.note,
         )

@@ -2,13 +2,17 @@
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agents.errors import ConfigError
 from agents.events import Event, decode
+from agents.ports import Notebook, ToolServers
 from agents.spec import RunSpec
 from agents.tools import workspace
+from agents.tools.mcp.config import servers_of
+from agents.tools.mcp.tools import McpServers
+from agents.tools.memory import Remember
 from agents.tools.registry import Registry, default_tools
 from control.runs import inbox, log, models_pool, specs
 from control.runs.leases import Claimed
@@ -69,8 +73,15 @@ def _place(run: Run, spec: RunSpec) -> Place:
     return Place(path=prepared.path, note=prepared.note, own=True)
 
 
-def registry(spec: RunSpec) -> Registry:
-    return Registry(default_tools()).only(spec.tools)
+def registry(spec: RunSpec, notebook: Notebook) -> Registry:
+    """The tools that the agent names; the network and the notebook are only for those that do."""
+    return Registry((*default_tools(web=True), Remember(notebook))).only(spec.tools)
+
+
+def servers(spec: RunSpec, place: Place, marks: Mapping[str, str]) -> ToolServers | None:
+    """The agent's MCP servers; None if it has none. Raises ConfigError."""
+    configured = servers_of(spec.mcp_servers)
+    return McpServers(configured, cwd=place.path, environment=marks) if configured else None
 
 
 def close(run: Run) -> None:

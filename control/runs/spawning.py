@@ -19,7 +19,7 @@ from agents.spec import (
     WorkspaceKind,
     WorkspaceSpec,
 )
-from control.fleet import agents, policies
+from control.fleet import agents, memory, policies
 from control.fleet.models import Agent
 from control.runs import limits, models_of_runs, publishing, specs, starts, workspaces
 from control.runs.models import Run
@@ -144,6 +144,8 @@ def _child(parent: Run, agent: Agent, request: SpawnRequest) -> _Child:
         task=task,
         prompt=agent.prompt if agent.name != above.agent else above.prompt,
         tools=tuple(agent.tools) if agent.name != above.agent else above.tools,
+        memory=memory.for_run(agent.name) if agent.name != above.agent else above.memory,
+        mcp_servers=tuple(agent.mcp_servers) if agent.name != above.agent else above.mcp_servers,
         model=model,
         fallbacks=fallbacks,
         limits=frozen,

@@ -11,7 +11,7 @@ from agents.ids import new_id
 from agents.kinds import RunQueued
 from agents.policy.redaction import make_safe, make_safe_value, merge
 from agents.spec import RunSpec
-from control.fleet import agents, policies
+from control.fleet import agents, memory, policies
 from control.fleet.models import Agent
 from control.runs import blocks, hints, limits, log, models_of_runs, publishing, specs, workspaces
 from control.runs.clock import database_now
@@ -72,6 +72,8 @@ def start(request: StartRequest, by: str) -> Run:
         task=task,
         prompt=agent.prompt,
         tools=tuple(agent.tools),
+        memory=memory.for_run(agent.name),
+        mcp_servers=tuple(agent.mcp_servers),
         model=model,
         fallbacks=fallbacks,
         limits=frozen_limits,

@@ -13,7 +13,7 @@ def beginning(fold: RunFold, event: Event) -> None:
 
 
 @on("run.waiting", "run.continued", "context.compressed", "credential.rotated", "model.fell_back")
-@on("steer.refused", "hint.injected", "fuse.raised")
+@on("steer.refused", "hint.injected", "fuse.raised", "server.connected", "server.lost")
 def happening(fold: RunFold, event: Event) -> None:
     fold.fact(event)
 

@@ -94,6 +94,8 @@ def test_a_fallback_gets_no_credential_of_another_host(admin: Caller, settings: 
         ({"fallbacks": [{"model": ""}]}, "invalid"),
         ({"fallbacks": [{"model": "m", "api_key": "sk-1"}]}, "invalid"),
         ({"fallbacks": [{"model": "m"}] * 11}, "invalid"),
+        ({"mcp_servers": [{"name": "x"}]}, "bad_mcp_servers"),
+        ({"mcp_servers": [{"name": "x", "command": "y", "env": ["SECRET_KEY"]}]}, "bad_mcp_servers"),
         ({"prompt": ""}, "invalid"),
         ({"limits": {"max_turns": -1}}, "invalid"),
         ({"prompt": "a\x00"}, "invalid"),
@@ -119,7 +121,14 @@ def test_a_policy_is_saved_and_read_back(admin: Caller):
 
 
 @pytest.mark.parametrize(
-    "body", [{"fuses": {"max_steps": -1}}, {"fuses": {"max_steps": "many"}}, {"note": "a\x00"}, {"x": "y" * 100_001}]
+    "body",
+    [
+        {"approvals": [{"tool": ""}]},
+        {"fuses": {"max_steps": -1}},
+        {"fuses": {"max_steps": "many"}},
+        {"note": "a\x00"},
+        {"x": "y" * 100_001},
+    ],
 )
 def test_a_policy_that_could_not_work_is_not_saved(admin: Caller, body: dict):
     assert admin.put("/api/policies/mine", {"body": body}).status == 422
