@@ -67,7 +67,7 @@ class AnthropicChat:
             [{"name": t.name, "description": t.description, "input_schema": dict(t.parameters)} for t in tools]
         )
 
-    def _body(self, request: ChatRequest, limit: int, paused: Sequence[bytes]) -> bytes:
+    def _body(self, request: ChatRequest, limit: int, paused: Sequence[bytes] = ()) -> bytes:
         system, said = joined((*request.parts, *paused))
         pieces = [b'{"model":', wire.dumps(self.name), b',"stream":true,"max_tokens":%d' % limit]
         if system:

@@ -1,6 +1,7 @@
 """Where a request goes: the address of the endpoint below the base URL, by the ways of the provider."""
 
 import re
+from urllib.parse import quote
 
 import httpx
 
@@ -32,7 +33,9 @@ def place(profile: Profile, base: httpx.URL, model: str) -> httpx.URL:
     # An address with a version and without a deployment means the older path; the model names the deployment.
     if profile.wire == "responses":
         return endpoint(base.copy_with(path=below.removesuffix("/openai") + "/openai"), path)
-    return endpoint(base.copy_with(path=f"{below.removesuffix('/openai')}/openai/deployments/{model}"), path)
+    return endpoint(
+        base.copy_with(path=f"{below.removesuffix('/openai')}/openai/deployments/{quote(model, safe='')}"), path
+    )
 
 
 def _versioned(url: httpx.URL) -> httpx.URL:
