@@ -176,6 +176,7 @@ def memory_run(
     spawner: Any = None,
     park_after_s: float = 600.0,
     epoch: int = 1,
+    servers: Any = None,
 ) -> MemoryRun:
     """Wire a run from doubles; give `log` and `spec` of an earlier run to resume it."""
     spec = spec or memory_spec(task, limits=limits)
@@ -196,6 +197,7 @@ def memory_run(
         workspace=workspace,
         environment={"PILOTHOUSE_RUN": spec.id},
         park_after_s=park_after_s,
+        servers=servers,
     )
     running = Running(spec, ports, worker="memory", host="memory", epoch=epoch)
     return MemoryRun(spec=spec, log=log, inbox=inbox, live=live, clock=clock, lease=lease, running=running)
