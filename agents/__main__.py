@@ -33,6 +33,9 @@ def parser() -> argparse.ArgumentParser:
         "--base-url", default=os.environ.get("OPENAI_BASE_URL"), help="the address before /chat/completions"
     )
     run.add_argument("--model", default=os.environ.get("MODEL"))
+    run.add_argument(
+        "--provider", metavar="NAME", default="openai", help="how it is spoken to; by default as the host is"
+    )
     run.add_argument("--api-key-env", metavar="NAME", help="the environment variable that holds the key for --base-url")
     run.add_argument("--tools", metavar="A,B", help="only these tools, in this order; '' for none")
     run.add_argument(
@@ -96,7 +99,7 @@ def _run(options: argparse.Namespace) -> int:
         raise ConfigError(
             "no_model", "Say which model: --base-url and --model, or OPENAI_BASE_URL and MODEL in the environment."
         )
-    spec = ModelSpec(model=options.model, base_url=options.base_url)
+    spec = ModelSpec(model=options.model, base_url=options.base_url, provider=options.provider)
     key, limits, tools, run = _key(options), _limits(options), _tools(options.tools), new_id()
     if not options.task.strip():
         raise ConfigError("empty_task", "The task is empty; say what is to be done.")
