@@ -29,9 +29,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="one run, without a database", description="Exit codes: " + _codes())
     run.add_argument("task")
-    run.add_argument(
-        "--base-url", default=os.environ.get("OPENAI_BASE_URL"), help="the address before /chat/completions"
-    )
+    run.add_argument("--base-url", default=os.environ.get("OPENAI_BASE_URL"), help="what precedes /chat/completions")
     run.add_argument("--model", default=os.environ.get("MODEL"))
     run.add_argument(
         "--provider", metavar="NAME", default="openai", help="how it is spoken to; by default as the host is"

@@ -272,6 +272,12 @@ def test_a_money_cap_needs_the_price_of_every_fallback() -> None:
     assert refused(agent="worker", limits={"max_cost": "1"}).code == "unpriced_model"
 
 
+def test_a_money_cap_cannot_hold_on_a_price_table_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODEL_CATALOG", "/nowhere/models.toml")
+    refusal = refused(limits={"max_cost": "1"})
+    assert (refusal.code, "/nowhere/models.toml" in refusal.message) == ("unpriced_model", True)
+
+
 # --- blocks ---------------------------------------------------------------------------------------------------------
 
 
