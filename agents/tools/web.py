@@ -5,9 +5,13 @@ redirect nor a name that changes its mind leads to an internal service.
 """
 
 import asyncio
+import codecs
 import ipaddress
 import socket
+import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from html.parser import HTMLParser
 from typing import Any
 
@@ -21,7 +25,14 @@ from agents.tools.outputs import bounded
 MAX_BODY = 2 * 1024 * 1024
 MAX_HOPS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_HEADERS = {"User-Agent": "pilothouse", "Accept": "text/html,text/plain,application/json;q=0.9,*/*;q=0.5"}
+_HEADERS = {
+    "User-Agent": "pilothouse",
+    "Accept": "text/html,text/plain,application/json;q=0.9,*/*;q=0.5",
+    # What is packed is unpacked here, in bounds: a few bytes can unpack to gigabytes.
+    "Accept-Encoding": "gzip",
+}
+# All of the open internet's IPv6; outside of it are only ways to hide an internal address.
+_GLOBAL_V6 = ipaddress.ip_network("2000::/3")
 
 
 class WebFetch:
@@ -44,17 +55,31 @@ class WebFetch:
         async with httpx.AsyncClient(follow_redirects=False, trust_env=False, timeout=20.0) as client:
             try:
                 while True:
-                    status, headers, body = await _get(client, _parse(url))
-                    if status not in _REDIRECTS or "location" not in headers:
-                        return _told(url, status, headers, body)
+                    page = await _get(client, _parse(url))
+                    if page.status not in _REDIRECTS or "location" not in page.headers:
+                        break
+                    client.cookies.clear()
                     hops += 1
                     if hops > MAX_HOPS:
                         raise ToolError(f"{args['url']} redirects more than {MAX_HOPS} times.", kind="redirects")
-                    url = str(_parse(url).join(headers["location"]))
+                    url = str(_parse(url).join(page.headers["location"]))
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 raise ToolError(
                     f"{url} cannot be fetched: {type(error).__name__} {error}".strip() + ".", kind="http"
                 ) from error
+        # Taking a page apart takes longer than a loop that others share can wait.
+        output: ToolOutput = await context.in_thread(partial(_told, url, page))
+        return output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One answer. `cut`: there was more than is taken."""
+
+    status: int
+    headers: httpx.Headers
+    body: bytes
+    cut: bool
 
 
 def is_public(address: str) -> bool:
@@ -66,6 +91,8 @@ def is_public(address: str) -> bool:
             inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
         if inner is not None:
             found = inner
+        elif found not in _GLOBAL_V6:
+            return False
     return found.is_global and not found.is_multicast
 
 
@@ -78,21 +105,37 @@ def _parse(url: str) -> httpx.URL:
     return parsed
 
 
-async def _get(client: httpx.AsyncClient, url: httpx.URL) -> tuple[int, httpx.Headers, bytes]:
+async def _get(client: httpx.AsyncClient, url: httpx.URL) -> Page:
     address = await _public_address(url.host, url.port or (443 if url.scheme == "https" else 80))
     request = client.build_request("GET", url, headers=_HEADERS)  # its Host header is that of the name
     request.url = url.copy_with(host=address)
     request.extensions = {**request.extensions, "sni_hostname": url.host}
     response = await client.send(request, stream=True)
     try:
+        unpack = _unpacker(response.headers.get("content-encoding", "").strip().lower())
         body = bytearray()
-        async for chunk in response.aiter_bytes():
-            body += chunk
+        async for chunk in response.aiter_raw():
+            body += unpack.decompress(chunk, MAX_BODY + 1 - len(body)) if unpack else chunk
             if len(body) > MAX_BODY:
                 break
-        return response.status_code, response.headers, bytes(body)
+        return Page(
+            status=response.status_code,
+            headers=response.headers,
+            body=bytes(body[:MAX_BODY]),
+            cut=len(body) > MAX_BODY,
+        )
+    except zlib.error as error:
+        raise ToolError(f"{url} answered with bytes that cannot be unpacked ({error}).", kind="http") from error
     finally:
         await response.aclose()
+
+
+def _unpacker(encoding: str) -> "zlib._Decompress | None":
+    if encoding in ("", "identity"):
+        return None
+    if encoding in ("gzip", "x-gzip"):
+        return zlib.decompressobj(16 + zlib.MAX_WBITS)
+    raise ToolError(f"The page is packed as {encoding:.40}, which nobody asked for.", kind="http")
 
 
 async def _public_address(host: str, port: int) -> str:
@@ -107,17 +150,28 @@ async def _public_address(host: str, port: int) -> str:
     return addresses[0]
 
 
-def _told(url: str, status: int, headers: httpx.Headers, body: bytes) -> ToolOutput:
-    kind = headers.get("content-type", "").split(";")[0].strip().lower()
+def _told(url: str, page: Page) -> ToolOutput:
+    status = page.status
+    kind, _, rest = page.headers.get("content-type", "").partition(";")
+    kind = kind.strip().lower()
     if not (kind.startswith("text/") or kind.endswith(("json", "xml", "javascript")) or not kind):
         return ToolOutput(text=f"{url} answered {status} with {kind}, which is no text.", is_error=True)
-    cut = body[:MAX_BODY]
-    text = cut.decode("utf-8", "replace")
+    text = page.body.decode(_charset(rest), "replace")
     if kind in ("text/html", "application/xhtml+xml"):
         text = _readable(text)
-    note = f"\n[cut after {MAX_BODY} bytes]" if len(body) > MAX_BODY else ""
+    note = f"\n[cut after {MAX_BODY} bytes]" if page.cut else ""
     head = "" if status < 400 else f"{url} answered {status}.\n"
     return bounded(f"{head}{text}{note}", is_error=status >= 400)
+
+
+def _charset(parameters: str) -> str:
+    """The character set that the page names, if it is one for text; else UTF-8."""
+    _, _, named = parameters.partition("charset=")
+    try:
+        found = codecs.lookup(named.split(";")[0].strip(" \t\"'")[:40])
+    except (LookupError, ValueError):
+        return "utf-8"
+    return found.name if getattr(found, "_is_text_encoding", False) else "utf-8"
 
 
 class _Text(HTMLParser):
