@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from control.dashboard.views import accounts, fleet, run, start, verbs
+from control.dashboard.views import accounts, fleet, memory, run, start, verbs
 
 urlpatterns = [
     path("", fleet.page, name="fleet"),
@@ -11,6 +11,7 @@ urlpatterns = [
     path("sign-in/<str:token>/", accounts.sign_in_link, name="sign_in_link"),
     path("sign-out/", accounts.sign_out, name="sign_out"),
     path("theme/", accounts.theme, name="theme"),
+    path("agents/<path:name>/memory/", memory.page, name="memory"),
     path("runs/", fleet.home, name="runs"),
     path("runs/new/", start.page, name="start"),
     path("runs/<uuid:run_id>/", run.page, name="run"),
