@@ -172,6 +172,11 @@ class CallStarted(Body):
 
 @event("call.retried", nullable=("cost_usd",))
 class CallRetried(Body):
+    """`action`: retry, rotate, fall_back, compress, repair, lower_output; cooldown before a first attempt (then 0).
+
+    `changes` says what was put right.
+    """
+
     error: JSON
     action: str
     wait_s: float
@@ -182,6 +187,7 @@ class CallRetried(Body):
     cost_source: str | None = None
     price_version: str | None = None
     usage_notes: list[str] | None = None
+    changes: list[str] | None = None
 
 
 @event("call.completed", nullable=("cost_usd",))
@@ -236,12 +242,14 @@ class ContextCompressed(Body):
     stubs: JSON | None = None
 
 
-@event("credential.rotated")
+@event("credential.rotated", nullable=("cooldown_s",))
 class CredentialRotated(Body):
+    """`to` None: no other key may be used now. `cooldown_s` None: nobody said for how long; the pool knows."""
+
     from_: str
     to: str | None
     reason: str
-    cooldown_s: float
+    cooldown_s: float | None
 
 
 @event("model.fell_back")

@@ -62,11 +62,15 @@ class Lease(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
-    """One request. `parts` are the messages as already serialised by the model's `encode_message`; `tools` likewise."""
+    """One request. `parts` are the messages as already serialised by the model's `encode_message`; `tools` likewise.
+
+    `no_calls`: the answer is to be text, although tools are named, which some providers want beside a history of calls.
+    """
 
     parts: Sequence[bytes]
     tools: bytes | None
     max_output_tokens: int | None = None
+    no_calls: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

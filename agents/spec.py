@@ -102,6 +102,8 @@ class ModelSpec:
     provider: str = "openai"
     credential: str | None = None
     max_output_tokens: int | None = None
+    # Tokens of a request and its answer; None: as the catalog has it, or as the first overflow shows.
+    window: int | None = None
 
 
 class WorkspaceKind(StrEnum):

@@ -2,18 +2,19 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
 
-from agents.engine.local import HeldLease, MemoryInbox, MemoryLog, MemorySpawner, NoSpawner
+from agents.engine.local import HeldLease, MemoryInbox, MemoryLog, MemorySpawner, NoSpawner, OneModel
 from agents.engine.runner import Ports, Running
 from agents.errors import ModelError
 from agents.ids import new_id
 from agents.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, Usage, UserMessage
-from agents.ports import ChatAnswer, ChatRequest, ToolSpec
+from agents.policy.credentials import KeyState, Report, Rest, after, choose, revived
+from agents.ports import ChatAnswer, ChatRequest, KeyReport, Picked, Resting, ToolSpec
 from agents.spec import Limits, ModelSpec, RunSpec
 from agents.tools.registry import Registry
 
@@ -129,6 +130,42 @@ class ScriptedModel:
         )
 
 
+class MemoryModels:
+    """`ports.Models` over a pool of keys in memory, as the real one judges them.
+
+    `places`: for each model of the run in order, the labels of its keys with the ChatModel to use. `reports` keeps what
+    was told.
+    """
+
+    def __init__(self, *places: Mapping[str, Any], clock: Any, specs: Sequence[ModelSpec] = ()) -> None:
+        self._places = places
+        self._clock = clock
+        self._states = {label: KeyState(label=label) for place in places for label in place}
+        self.specs = tuple(specs) or tuple(
+            ModelSpec(model=next(iter(place.values())).name, base_url=f"http://127.0.0.1:{n + 1}/v1")
+            for n, place in enumerate(places)
+        )
+        self.reports: list[KeyReport] = []
+
+    async def pick(self, place: int = 0, avoid: frozenset[str] = frozenset()) -> Picked | Resting:
+        models = self._places[place]
+        now = self._clock.now()
+        got = choose([self._states[label] for label in models], now, avoid, 0.0)
+        if isinstance(got, Rest):
+            return Resting(until=got.until, why=got.why)
+        return Picked(model=models[got], spec=replace(self.specs[place], credential=got), credential=got)
+
+    async def report(self, report: KeyReport) -> None:
+        self.reports.append(report)
+        if report.credential is not None:
+            told = Report(reason=report.reason, cooldown_s=report.cooldown_s)
+            self._states[report.credential] = after(self._states[report.credential], told, self._clock.now())
+
+    def revive(self, label: str) -> None:
+        """As an operator does after paying the bill."""
+        self._states[label] = revived(self._states[label])
+
+
 def memory_spec(task: str = "do it", *, limits: Limits | None = None, **changes: Any) -> RunSpec:
     """A frozen run for tests."""
     run = new_id()
@@ -190,7 +227,7 @@ def memory_run(
         inbox=inbox,
         artifacts=log,
         lease=lease,
-        model=model,
+        models=model if hasattr(model, "pick") else OneModel(model, spec.model),
         tools=Registry(tools),
         spawner=spawner or NoSpawner(),
         clock=clock,
@@ -204,6 +241,17 @@ def memory_run(
 
 
 __all__ = [
-    "FakeClock", "HeldLease", "MemoryInbox", "MemoryLive", "MemoryLog", "MemoryRun", "MemorySpawner", "NoSpawner",
-    "ScriptedModel", "asks", "memory_run", "memory_spec",
+    "FakeClock",
+    "HeldLease",
+    "MemoryInbox",
+    "MemoryLive",
+    "MemoryLog",
+    "MemoryModels",
+    "MemoryRun",
+    "MemorySpawner",
+    "NoSpawner",
+    "ScriptedModel",
+    "asks",
+    "memory_run",
+    "memory_spec",
 ]  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.commands import Command, CommandKind
-from agents.engine.local import HeldLease, MemoryInbox, MemoryLog, MemorySpawner, SystemClock
+from agents.engine.local import HeldLease, MemoryInbox, MemoryLog, MemorySpawner, OneModel, SystemClock
 from agents.engine.outcome import Ended
 from agents.engine.runner import Ports, Running
 from agents.events import Event
@@ -66,6 +66,8 @@ class Setting:
             model=self.model,
             limits=self.limits,
             policy=self.policy,
+            # Nobody can let a lone run go on later.
+            policy_body={"on_quota": "fail"},
             workspace=self.place,
             labels=self.labels,
             dry_run=self.dry_run,
@@ -134,7 +136,7 @@ class LoneRun:
             inbox=inbox,
             artifacts=log,
             lease=HeldLease(),
-            model=self._model,
+            models=OneModel(self._model, spec.model),
             tools=self._setting.tools,
             spawner=MemorySpawner(spec, self._ports),
             clock=self._clock,

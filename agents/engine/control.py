@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 from agents import kinds
 from agents.commands import Command, CommandKind
 from agents.engine.journal import Journal
+from agents.events import stamp
+from agents.policy.redaction import make_safe
 from agents.ports import Answer, Clock, Inbox
 from agents.spec import LIMIT_NAMES, Limit, Limits
 
@@ -202,6 +205,29 @@ class RunControl:
         self._journal.write(kinds.RunWaiting(reason="pause"), turn=turn)
         while self._paused_at is not None:
             await self._or_park(asyncio.ensure_future(self._unpaused.wait()), self._unpaused.is_set)
+        self._journal.write(kinds.RunContinued(), turn=turn)
+
+    # --- quota ------------------------------------------------------------------------------------------------
+
+    async def rest_until(self, until: datetime | None, why: str, turn: int | None) -> None:
+        """Wait for money or for a key that rests: until then, or until an operator lets the run go on. Parks it when
+        that is long."""
+        told = None if until is None else stamp(until)
+        self._journal.write(kinds.RunWaiting(reason="quota", until=told, text=make_safe(why).text), turn=turn)
+        self._unpaused.clear()
+        left = None if until is None else max((until - self._clock.now()).total_seconds(), 0.0)
+        parks = self._park_after_s > 0 and (left is None or left > self._park_after_s)
+        limit = self._park_after_s if parks else left
+        unpaused = asyncio.ensure_future(self._unpaused.wait())
+        waits = {unpaused} if limit is None else {unpaused, asyncio.ensure_future(self._clock.sleep(limit))}
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            if parks and not self._unpaused.is_set():
+                self.cancel(Halt.PARK)
+                await asyncio.sleep(0)
+        finally:
+            for wait in waits:
+                wait.cancel()
         self._journal.write(kinds.RunContinued(), turn=turn)
 
     async def _or_park(self, waited: "asyncio.Future[Any]", came: Callable[[], bool]) -> Any:

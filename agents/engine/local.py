@@ -13,8 +13,8 @@ from agents.errors import Fenced, SpawnRefused
 from agents.events import Draft, Event, decode, draft, encode
 from agents.ids import new_id
 from agents.kinds import FINAL_KINDS, RunQueued
-from agents.ports import Child, ChildEnd, SpawnRequest
-from agents.spec import RunSpec
+from agents.ports import ChatModel, Child, ChildEnd, KeyReport, Picked, Resting, SpawnRequest
+from agents.spec import ModelSpec, RunSpec
 
 
 class SystemClock:
@@ -28,6 +28,22 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+class OneModel:
+    """`ports.Models` of a run that has one model and one key, which belongs to no pool."""
+
+    def __init__(self, model: ChatModel, spec: ModelSpec | None = None) -> None:
+        self._spec = spec or ModelSpec(model=model.name, base_url="http://127.0.0.1/v1", provider=model.provider)
+        self._model = model
+
+    async def pick(self, place: int = 0, avoid: frozenset[str] = frozenset()) -> Picked | Resting:
+        if place:
+            raise IndexError("there is one model")
+        return Picked(model=self._model, spec=self._spec, credential=None)
+
+    async def report(self, report: KeyReport) -> None:
+        pass
 
 
 class MemoryLog:

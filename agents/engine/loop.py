@@ -9,7 +9,7 @@ from agents.engine.model_call import ModelCall
 from agents.engine.outcome import Exhausted, Outcome, refuse_notes
 from agents.engine.transcript import OpenCall
 from agents.engine.turn import Turn
-from agents.errors import RunFailed
+from agents.errors import FuseTripped, RunFailed
 from agents.messages import UserMessage
 from agents.spec import CallStatus, Resume
 from agents.tools.registry import Registry
@@ -106,10 +106,10 @@ class Loop:
         refuse_notes(self._journal, self._control, "no_turn_left")
         try:
             return Exhausted(final=await self._model_call.summarise(UserMessage(text=CLOSING)), final_by="model")
-        except RunFailed as error:
+        except (RunFailed, FuseTripped) as error:
             return Exhausted(final=self._summary_from_log(error), final_by="log")
 
-    def _summary_from_log(self, error: RunFailed) -> str:
+    def _summary_from_log(self, error: RunFailed | FuseTripped) -> str:
         """What can be said honestly without the model."""
         transcript = self._transcript
         last = transcript.last_answer.strip() or "(it wrote no text)"

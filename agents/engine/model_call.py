@@ -1,25 +1,25 @@
-"""One question to the model: attempts, waits between them, live text, and the call's events."""
+"""What a run asks of its models, as the log has it: the next answer, a closing summary, a summary of older turns."""
 
-import asyncio
-import random
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
 from typing import Any
 
 from agents import kinds
+from agents.engine import ledger
+from agents.engine.attempts import Answer, Attempts
+from agents.engine.compressor import Compressor, Draft
 from agents.engine.control import RunControl
 from agents.engine.journal import Journal
-from agents.errors import ModelError, RunFailed
-from agents.events import stamp
-from agents.ids import new_id
-from agents.messages import AssistantMessage, Message, ToolCall, Usage
-from agents.policy import recovery
+from agents.engine.questions import Closing, NextTurn, Summary
+from agents.engine.window import Windows, known_size
+from agents.errors import RunFailed
+from agents.messages import AssistantMessage, Message, SystemMessage, ToolCall
 from agents.policy.arguments import safe_args
-from agents.policy.fault_waits import retry_after
+from agents.policy.budgets import room
 from agents.policy.redaction import make_safe
-from agents.ports import ChatAnswer, ChatModel, ChatRequest, Clock, LiveText
+from agents.policy.repair import legal_name
+from agents.ports import Clock, LiveText, Models, ToolSpec
+from agents.spec import ModelSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,176 +32,88 @@ class Answered:
 
 
 class ModelCall:
-    """Asks one model on behalf of one run; keeps the history as serialised parts and never walks it again."""
+    """Asks the models of one run on its behalf. `specs` are they in order of preference; `summariser` is the name of
+    the one that writes summaries, if another than the one in use."""
 
     def __init__(
         self,
         *,
-        model: ChatModel,
+        models: Models,
+        specs: Sequence[ModelSpec],
         live: LiveText,
         clock: Clock,
         journal: Journal,
         control: RunControl,
-        tools: bytes | None,
-        max_output_tokens: int | None,
-        credential: str | None,
+        system: SystemMessage,
+        tools: Sequence[ToolSpec],
+        summariser: str | None = None,
     ) -> None:
-        self._model = model
-        self._live = live
-        self._clock = clock
         self._journal = journal
-        self._control = control
-        self._tools = tools
-        self._max_output_tokens = max_output_tokens
-        self._credential = credential
-        self._parts: list[bytes] = []
-        self._encoded = 0
+        self._specs = specs
+        self._summariser = next((n for n, spec in enumerate(specs) if spec.model == summariser), None)
+        self._attempts = Attempts(models=models, specs=specs, live=live, clock=clock, journal=journal, control=control)
+        self._windows = Windows(transcript=journal.transcript, system=system, tools=tools)
+        self._compressor = Compressor(journal, self._summary_of, self._record_tokens)
 
-    def begin_with(self, first: Message) -> None:
-        """The system message; everything else comes from the transcript."""
-        self._parts = [self._model.encode_message(first)]
+    def result_chars(self) -> int:
+        """How much of one tool result the model gets to read."""
+        return self._windows.result_chars()
 
     async def ask(self, turn: int) -> Answered:
-        """The next answer in the conversation. Raises RunFailed when no attempt succeeds."""
-        messages = self._journal.transcript.messages
-        encode = self._model.encode_message
-        self._parts.extend(encode(message) for message in messages[self._encoded :])
-        self._encoded = len(messages)
-        return await self._call(self._parts, self._tools, turn, self._model.name)
+        """The next answer in the conversation. Raises RunFailed, OutOfQuota or FuseTripped."""
+        got = await self._attempts.ask(NextTurn(self._windows, self._compressor, turn))
+        self._measure(got)
+        return self._answered(got, turn)
 
     async def summarise(self, instruction: Message) -> str:
-        """A closing answer without tools, outside of any turn. Raises RunFailed."""
-        messages = self._journal.transcript.messages
-        parts = [*self._parts, *(self._model.encode_message(m) for m in messages[self._encoded :])]
-        answered = await self._call([*parts, self._model.encode_message(instruction)], None, None, "summary")
-        if not answered.message.text.strip():
+        """A closing answer in text, outside of any turn. Raises RunFailed, OutOfQuota or FuseTripped."""
+        got = await self._attempts.ask(Closing(self._windows, self._compressor, instruction))
+        text = self._answered(got, None).message.text
+        if not text.strip():
             raise RunFailed("malformed_response", "the model wrote no summary")
-        return answered.message.text
+        return text
 
-    async def _call(self, parts: Sequence[bytes], tools: bytes | None, turn: int | None, name: str) -> Answered:
-        call = new_id()
-        self._journal.write(
-            kinds.CallStarted(
-                operation="chat",
-                name=name,
-                model=self._model.name,
-                provider=self._model.provider,
-                credential=self._credential,
-            ),
-            turn=turn,
-            call=call,
-        )
-        request = ChatRequest(parts=parts, tools=tools, max_output_tokens=self._max_output_tokens)
-        began = self._clock.monotonic()
-        waited, attempt = 0.0, 1
-        while True:
-            stream = _Stream(self._live, call, attempt)
-            try:
-                answer = await self._model.ask(request, stream.on_text)
-            except ModelError as error:
-                if stream.offset:
-                    self._live.withdrawn(call, attempt)
-                waited += await self._after_failure(error, name, call, turn, attempt, waited)
-                attempt += 1
-            except asyncio.CancelledError:
-                self._cut_off(stream, name, call, turn, began)
-                raise
-            else:
-                return self._answered(answer, name, call, turn, began)
+    async def _summary_of(self, request: Sequence[Message]) -> Draft:
+        got = await self._attempts.ask(Summary(self._windows, request, self._summariser))
+        answered = self._answered(got, None)
+        return Draft(text=answered.message.text, was_cut=answered.cut)
 
-    def _cut_off(self, stream: "_Stream", name: str, call: str, turn: int | None, began: float) -> None:
-        self._control.tally.sockets += 1
-        self._journal.write(
-            kinds.CallCompleted(
-                operation="chat",
-                name=name,
-                status="stopped",
-                text=make_safe(stream.text()).text or None,
-                cost_source="unknown",
-                duration_ms=self._since(began),
-            ),
-            turn=turn,
-            call=call,
-        )
+    async def _record_tokens(self) -> int | None:
+        """What the summariser can read, if it is another model than the one in use and its window is known."""
+        if self._summariser is None:
+            return None
+        spec = self._specs[self._summariser]
+        return room(await known_size(spec), spec.max_output_tokens).usable
 
-    async def _after_failure(
-        self, error: ModelError, name: str, call: str, turn: int | None, attempt: int, waited: float
-    ) -> float:
-        """Wait as recovery says and return the seconds waited, or close the call and raise RunFailed."""
-        now = self._clock.now()
-        decision = recovery.decide(
-            kind=error.kind,
-            attempt=attempt,
-            retry_after_s=_wait_named(error, now),
-            waited_s=waited,
-            jitter=random.random(),
-        )
-        facts = _facts(error)
-        if isinstance(decision, recovery.GiveUp):
-            self._journal.write(
-                kinds.CallCompleted(
-                    operation="chat",
-                    name=name,
-                    status="error",
-                    result=f"{facts['message']} ({decision.why})",
-                    usage=_usage(error.usage),
-                    cost_source="none" if error.usage is None else "unknown",
-                ),
-                turn=turn,
-                call=call,
-            )
-            raise RunFailed(error.kind, f"{facts['message']} ({decision.why})") from error
-        until = now + timedelta(seconds=decision.wait_s)
-        self._journal.write(
-            kinds.CallRetried(
-                error=facts,
-                action="retry",
-                wait_s=decision.wait_s,
-                until=stamp(until),
-                attempt=attempt,
-                usage=_usage(error.usage),
-                cost_source=None if error.usage is None else "unknown",
-            ),
-            turn=turn,
-            call=call,
-        )
-        try:
-            await self._clock.sleep(decision.wait_s)
-        except asyncio.CancelledError:
-            self._journal.write(
-                kinds.CallCompleted(operation="chat", name=name, status="stopped", cost_source="none"),
-                turn=turn,
-                call=call,
-            )
-            raise
-        return decision.wait_s
+    def _measure(self, got: Answer) -> None:
+        if not got.answer.estimated:
+            self._windows.known(got.asked.model).measured(got.answer.usage)
 
-    def _answered(self, answer: ChatAnswer, name: str, call: str, turn: int | None, began: float) -> Answered:
+    def _answered(self, got: Answer, turn: int | None) -> Answered:
+        answer = got.answer
         safe = make_safe(answer.message.text)
-        calls, altered = self._safe_calls(answer.message.tool_calls)
+        calls, altered = self._safe_calls(answer.message.tool_calls if turn is not None else ())
         if safe.altered:
             altered["text"] = safe.altered
         message = replace(answer.message, text=safe.text, tool_calls=calls)
         self._journal.write(
             kinds.CallCompleted(
                 operation="chat",
-                name=name,
+                name=got.asked.name,
                 status="ok",
                 text=safe.text,
                 opaque=message.opaque,
                 origin=message.origin if message.opaque else None,
                 tool_calls=[{"call": c.call, "wire_id": c.wire_id, "name": c.name, "args": c.args} for c in calls]
                 or None,
-                usage=_usage(answer.usage),
-                cost_usd=answer.cost_usd,
-                cost_source=answer.cost_source,
                 finish_reason="length" if answer.cut else answer.finish_reason,
                 ttft_ms=answer.ttft_ms,
-                duration_ms=self._since(began),
+                duration_ms=got.duration_ms,
                 altered=altered or None,
+                **ledger.of_answer(answer).fields(),
             ),
             turn=turn,
-            call=call,
+            call=got.asked.id,
         )
         raw = {c.call: c.args for c in answer.message.tool_calls}
         return Answered(message=message, raw_args=raw, cut=answer.cut)
@@ -215,66 +127,5 @@ class ModelCall:
             args = safe_args(one.args)
             if args.altered:
                 altered[one.call] = args.altered
-            calls.append(
-                replace(one, wire_id=unique(make_safe(one.wire_id).text), name=_tool_name(one.name), args=args.text)
-            )
+            calls.append(replace(one, wire_id=unique(one.wire_id), name=legal_name(one.name), args=args.text))
         return tuple(calls), altered
-
-    def _since(self, began: float) -> float:
-        return round((self._clock.monotonic() - began) * 1000, 1)
-
-
-class _Stream:
-    """The text of one attempt as it arrives."""
-
-    __slots__ = ("_attempt", "_call", "_live", "_pieces", "offset")
-
-    def __init__(self, live: LiveText, call: str, attempt: int) -> None:
-        self._live = live
-        self._call = call
-        self._attempt = attempt
-        self._pieces: list[str] = []
-        self.offset = 0
-
-    def on_text(self, piece: str) -> None:
-        self._live.delta(self._call, self._attempt, self.offset, piece)
-        self._pieces.append(piece)
-        self.offset += len(piece)
-
-    def text(self) -> str:
-        return "".join(self._pieces)
-
-
-# What providers accept as a function name; anything else would make every later request fail.
-_NAME_CHARS = re.compile(r"[^a-zA-Z0-9_.-]+")
-
-
-def _tool_name(name: str) -> str:
-    return _NAME_CHARS.sub("_", name)[:64] or "unnamed"
-
-
-def _wait_named(error: ModelError, now: datetime) -> float | None:
-    """What the provider asked for; an attempt that was not judged has its headers."""
-    return error.fault.retry_after_s if error.fault is not None else retry_after(error.wire.headers, now=now)
-
-
-def _facts(error: ModelError) -> dict[str, Any]:
-    facts: dict[str, Any] = {"reason": error.kind, "message": make_safe(error.message).text[:2000]}
-    if error.wire.status is not None:
-        facts["status"] = error.wire.status
-    evidence = error.wire.transport or error.wire.body
-    if evidence:
-        facts["evidence"] = make_safe(evidence).text[:500]
-    return facts
-
-
-def _usage(usage: Usage | None) -> dict[str, int] | None:
-    if usage is None:
-        return None
-    return {
-        "input": usage.input,
-        "output": usage.output,
-        "cache_read": usage.cache_read,
-        "cache_write": usage.cache_write,
-        "reasoning": usage.reasoning,
-    }

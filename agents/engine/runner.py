@@ -27,16 +27,17 @@ from agents.policy.memory import system_prompt
 from agents.policy.redaction import make_safe
 from agents.ports import (
     Artifacts,
-    ChatModel,
     Clock,
     EventSink,
     Inbox,
     Lease,
     LiveText,
+    Models,
     ServerState,
     Spawner,
     Tool,
     ToolServers,
+    ToolSpec,
 )
 from agents.spec import LIMIT_NAMES, Limits, RunSpec
 from agents.tools.places import folds_case
@@ -55,7 +56,7 @@ class Ports:
     inbox: Inbox
     artifacts: Artifacts
     lease: Lease
-    model: ChatModel
+    models: Models
     tools: Registry
     spawner: Spawner
     clock: Clock
@@ -95,7 +96,7 @@ class Running:
     async def drive(self, log: Sequence[Event]) -> Ended:
         """Drive from where `log` stands to an end. Never raises for what happens inside the run."""
         for event in log:
-            self.transcript.apply(event.data, turn=event.turn, call=event.call, at=event.at)
+            self.transcript.apply(event.data, turn=event.turn, call=event.call, at=event.at, seq=event.seq)
         main = asyncio.create_task(self._main(), name=f"run {self.spec.id}")
         listener = asyncio.create_task(self.control.listen(), name=f"inbox {self.spec.id}")
         self.control.govern(main)
@@ -166,23 +167,22 @@ class Running:
     async def _begin(self) -> Loop:
         ports, spec = self._ports, self.spec
         registry = await self._registry()
-        tools = ports.model.encode_tools(registry.specs)
         prompt = system_prompt(spec.prompt, spec.memory)
         resumed = self.transcript.started_before
-        self._journal.write(await self._started(prompt, tools))
+        self._journal.write(await self._started(prompt, registry))
         if spec.memory and not resumed:
             self._journal.write(kinds.MemoryInjected(notes=list(spec.memory)))
         model_call = ModelCall(
-            model=ports.model,
+            models=ports.models,
+            specs=(spec.model, *spec.fallbacks),
             live=ports.live,
             clock=ports.clock,
             journal=self._journal,
             control=self.control,
-            tools=tools,
-            max_output_tokens=spec.model.max_output_tokens,
-            credential=spec.model.credential,
+            system=SystemMessage(text=prompt),
+            tools=registry.specs,
+            summariser=spec.policy_body.get("compression_model"),
         )
-        model_call.begin_with(SystemMessage(text=prompt))
         batch = ToolBatch(
             registry=registry,
             journal=self._journal,
@@ -198,8 +198,16 @@ class Running:
                 dry_run=spec.dry_run,
             ),
             fold_case=folds_case(ports.workspace),
+            result_chars=model_call.result_chars,
         )
-        turn = Turn(journal=self._journal, control=self.control, model_call=model_call, batch=batch, clock=ports.clock)
+        turn = Turn(
+            journal=self._journal,
+            control=self.control,
+            model_call=model_call,
+            batch=batch,
+            clock=ports.clock,
+            waits_for_quota=spec.policy_body.get("on_quota") != "fail",
+        )
         return Loop(journal=self._journal, control=self.control, model_call=model_call, turn=turn, registry=registry)
 
     async def _registry(self) -> Registry:
@@ -215,7 +223,7 @@ class Running:
             body = kinds.ServerConnected(server=state.server, tools=[make_safe(name).text for name in state.tools])
         self._journal.write(body, turn=self.transcript.turn or None)
 
-    async def _started(self, prompt: str, tools: bytes | None) -> kinds.RunStarted:
+    async def _started(self, prompt: str, registry: Registry) -> kinds.RunStarted:
         ports, spec = self._ports, self.spec
         return kinds.RunStarted(
             worker=self._worker,
@@ -225,7 +233,7 @@ class Running:
             policy=spec.policy,
             limits=limits_to_json(spec.limits),
             prompt=await ports.artifacts.put(prompt.encode("utf-8", "replace")),
-            tools=await ports.artifacts.put(tools or orjson.dumps([])),
+            tools=await ports.artifacts.put(tools_to_json(registry.specs)),
             workspace=ports.workspace,
             branch=spec.workspace.branch if spec.workspace else None,
             note=ports.note,
@@ -255,6 +263,13 @@ class Running:
             return tuple(touches(args, self._ports.workspace))
         named = [str(args.get(name) or ".").replace("\0", "") for name in tool.spec.paths]
         return tuple(os.path.realpath(os.path.join(self._ports.workspace, name)) for name in named)
+
+
+def tools_to_json(tools: Sequence[ToolSpec]) -> bytes:
+    """The tools as the log keeps them, whatever the wire makes of them."""
+    return orjson.dumps(
+        [{"name": t.name, "description": t.description, "parameters": dict(t.parameters)} for t in tools]
+    )
 
 
 def limits_to_json(limits: Limits) -> dict[str, Any]:

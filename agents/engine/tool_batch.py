@@ -20,7 +20,7 @@ from agents.ports import Artifacts, Clock, Edit, Tool
 from agents.spec import CallStatus, ConcurrencyClass, Resume
 from agents.tools.registry import Registry, parse_args
 
-# What the model reads of one result; the whole is kept as an artifact.
+# What the model reads of one result in a window of ordinary size; the whole is kept as an artifact.
 RESULT_LIMIT = 24_000
 ON_LOOP_CHARS = 64 * 1024
 # What is written down after a call's end may take this long beyond the call's own grace.
@@ -40,8 +40,10 @@ class ToolBatch:
         context: Callable[[str, int | None], CallContext],
         resolve: Callable[[Tool, Mapping[str, Any]], tuple[str, ...]],
         approvals: Approvals,
+        result_chars: Callable[[], int] = lambda: RESULT_LIMIT,
         fold_case: bool = False,
     ) -> None:
+        self._result_chars = result_chars
         self._approvals = approvals
         self._fold_case = fold_case
         self._registry = registry
@@ -168,12 +170,15 @@ class ToolBatch:
         artifact = None
         output = result.output
         if output is not None:
-            whole = output.whole if output.whole is not None else _whole(output.text)
+            whole = output.whole if output.whole is not None else self._whole(output.text)
             if whole is not None:
                 artifact = await self._artifacts.put((await _safe(whole.decode("utf-8", "replace"))).text.encode())
             for edit in output.edits:
                 await self._record(edit, asked.call, turn)
         self._write_completed(asked, turn, result, took_ms, artifact, await _safe(result.text))
+
+    def _whole(self, text: str) -> bytes | None:
+        return text.encode("utf-8", "replace") if len(text) > self._result_chars() else None
 
     async def _record(self, edit: Edit, call: str, turn: int) -> None:
         artifact = None if edit.content is None else await self._artifacts.put(edit.content)
@@ -203,7 +208,7 @@ class ToolBatch:
         if waiting is not None and waiting.result is not None:
             return  # it was given up and answered for while this was on its way
         safe = safe or make_safe(result.text)
-        text, was_cut = cut(safe.text, RESULT_LIMIT)
+        text, was_cut = cut(safe.text, self._result_chars())
         # Escaped after the cut, which might take the escape away and leave the marker.
         text = escape_marker(text)
         self._journal.write(
@@ -244,7 +249,3 @@ def _planned(one: Ready) -> Planned:
 
 def _has_effect(one: Ready) -> bool:
     return one.tool.spec.concurrency is not ConcurrencyClass.SAFE or one.asked.name == "delegate"
-
-
-def _whole(text: str) -> bytes | None:
-    return text.encode("utf-8", "replace") if len(text) > RESULT_LIMIT else None

@@ -3,6 +3,8 @@
 The live loop feeds it the same bodies that it logs, so a resumed run sees exactly what a running one saw.
 """
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
@@ -11,6 +13,7 @@ from typing import Any
 from agents import kinds
 from agents.kinds import Body
 from agents.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
+from agents.policy import compression, shortening
 from agents.policy.fuses import Used
 from agents.policy.steering import append_note, note_text
 
@@ -33,7 +36,16 @@ class OpenCall:
 
 @dataclass(slots=True, kw_only=True)
 class Transcript:
+    """`seqs` runs beside `messages`: the event that last changed each. `rewrites` counts how often older ones changed.
+
+    `artifacts` has for a call where the whole of its result is kept.
+    """
+
     messages: list[Message] = field(default_factory=list)
+    seqs: list[int] = field(default_factory=list)
+    seq: int = 0
+    rewrites: int = 0
+    artifacts: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     turn: int = 0
     turn_open: bool = False
     steps: int = 0
@@ -44,6 +56,8 @@ class Transcript:
     batch: dict[str, OpenCall] = field(default_factory=dict)
     open_chats: dict[str, kinds.CallStarted] = field(default_factory=dict)
     wire_ids: set[str] = field(default_factory=set)
+    # Where to go on counting for an id that the model gives again and again.
+    repeats: dict[str, int] = field(default_factory=dict)
     commands: set[str] = field(default_factory=set)
     injected: set[str] = field(default_factory=set)
     stopping: bool = False
@@ -51,8 +65,9 @@ class Transcript:
     answered: bool = False
     cut_in_a_row: int = 0
 
-    def apply(self, body: Body, *, turn: int | None, call: str | None, at: datetime) -> None:
-        """Fold one event in. Unknown kinds and fields are passed over."""
+    def apply(self, body: Body, *, turn: int | None, call: str | None, at: datetime, seq: int | None = None) -> None:
+        """Fold one event in; without a `seq` it is the next one. Unknown kinds and fields are passed over."""
+        self.seq = self.seq + 1 if seq is None else seq
         handler = _HANDLERS.get(body.kind)
         if handler is not None:
             handler(self, body, turn, call, at)
@@ -66,19 +81,20 @@ class Transcript:
         return [open_call for open_call in self.batch.values() if open_call.result is None]
 
     def unique_wire_id(self, wire_id: str) -> str:
-        """The id as given, or with a number behind it if this history already has one like it."""
-        wanted = wire_id or "call"
-        candidate, n = wanted, 1
+        """The id as given, made legal, with a number behind it if this history already has one like it."""
+        wanted = _NO_ID.sub("_", wire_id)[:_MAX_ID] or "call"
+        candidate, n = wanted, self.repeats.get(wanted, 1)
         while candidate in self.wire_ids:
             n += 1
-            candidate = f"{wanted}_{n}"
+            candidate = f"{wanted[: _MAX_ID - len(str(n)) - 1]}_{n}"
+        self.repeats[wanted] = n
         self.wire_ids.add(candidate)
         return candidate
 
     # --- handlers -------------------------------------------------------------------------------------------
 
     def _queued(self, body: kinds.RunQueued, turn: int | None, call: str | None, at: datetime) -> None:
-        self.messages.append(UserMessage(text=body.task))
+        self._add(UserMessage(text=body.task))
 
     def _started(self, body: kinds.RunStarted, turn: int | None, call: str | None, at: datetime) -> None:
         self.started_before = True
@@ -122,13 +138,15 @@ class Transcript:
             open_call.result = ToolMessage(
                 call=call, wire_id=asked.wire_id, name=asked.name, text=body.result or "(no output)"
             )
+            if body.artifact:
+                self.artifacts[call] = body.artifact
             if not self.unanswered():
-                self.messages.extend(done.result for done in self.batch.values() if done.result)
+                self._add(*(done.result for done in self.batch.values() if done.result))
 
     def _answer(self, body: kinds.CallCompleted) -> None:
         calls = tuple(ToolCall(**{k: c[k] for k in ("call", "wire_id", "name", "args")}) for c in body.tool_calls or ())
         text = body.text or ""
-        self.messages.append(AssistantMessage(text=text, tool_calls=calls, opaque=body.opaque, origin=body.origin))
+        self._add(AssistantMessage(text=text, tool_calls=calls, opaque=body.opaque, origin=body.origin))
         self.wire_ids.update(c.wire_id for c in calls)
         altered = body.altered or {}
         self.batch = {c.call: OpenCall(asked=c, altered=c.call in altered) for c in calls}
@@ -143,17 +161,33 @@ class Transcript:
 
     def _hinted(self, body: kinds.HintInjected, turn: int | None, call: str | None, at: datetime) -> None:
         if isinstance(self.messages[-1], ToolMessage):
-            self.messages[-1] = replace(self.messages[-1], text=f"{self.messages[-1].text}\n\n{body.text}")
+            self._put_last(replace(self.messages[-1], text=f"{self.messages[-1].text}\n\n{body.text}"))
 
     def _say(self, note: str, after_call: str | None) -> None:
         last = self.messages[-1] if self.messages else None
-        if isinstance(last, ToolMessage) and after_call is not None:
-            self.messages[-1] = replace(last, text=append_note(last.text, note))
-        elif isinstance(last, UserMessage):
-            self.messages[-1] = UserMessage(text=append_note(last.text, note))
+        if (isinstance(last, ToolMessage) and after_call is not None) or isinstance(last, UserMessage):
+            self._put_last(replace(last, text=append_note(last.text, note)))
         else:
-            self.messages.append(UserMessage(text=note_text(note)))
+            self._add(UserMessage(text=note_text(note)))
             self.answered = False
+
+    def _compressed(self, body: kinds.ContextCompressed, turn: int | None, call: str | None, at: datetime) -> None:
+        self.rewrites += 1
+        if body.stubs:
+            self.messages = shortening.shortened(self.messages, body.stubs)
+            return
+        edge = compression.safe_edge(self.messages, compression.index_of(self.seqs, body.to_seq))
+        new = compression.compressed(self.messages, to_index=edge, summary=body.summary)
+        if len(new) != len(self.messages) or new[0] is not self.messages[0]:
+            self.messages, self.seqs = new, [self.seqs[edge - 1], *self.seqs[edge:]]
+
+    def _add(self, *messages: Message) -> None:
+        self.messages.extend(messages)
+        self.seqs.extend([self.seq] * len(messages))
+
+    def _put_last(self, message: Message) -> None:
+        self.messages[-1] = message
+        self.seqs[-1] = self.seq
 
     def _refused(self, body: kinds.SteerRefused, turn: int | None, call: str | None, at: datetime) -> None:
         self.injected.add(body.command)
@@ -176,6 +210,10 @@ class Transcript:
             self.cost = (self.cost or Decimal(0)) + Decimal(cost_usd)
 
 
+# Legal everywhere but for dots and colons, which one family of models wants back as it gave them.
+_NO_ID = re.compile(r"[^a-zA-Z0-9_.:-]+")
+_MAX_ID = 40
+
 _HANDLERS: dict[str, Any] = {
     "run.queued": Transcript._queued,
     "run.started": Transcript._started,
@@ -189,6 +227,7 @@ _HANDLERS: dict[str, Any] = {
     "steer.injected": Transcript._injected,
     "steer.refused": Transcript._refused,
     "hint.injected": Transcript._hinted,
+    "context.compressed": Transcript._compressed,
     "command.received": Transcript._received,
     "child.started": Transcript._child,
 }

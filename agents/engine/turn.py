@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Mapping
 
 from agents import kinds
+from agents.engine.attempts import OutOfQuota
 from agents.engine.control import RunControl
 from agents.engine.journal import Journal
 from agents.engine.model_call import Answered, ModelCall
 from agents.engine.outcome import Completed, Tripped
 from agents.engine.tool_batch import ToolBatch
-from agents.errors import RunFailed
+from agents.errors import FuseTripped, RunFailed
 from agents.policy import fuses
 from agents.policy.redaction import make_safe
 from agents.ports import Clock
@@ -20,8 +21,16 @@ MAX_CUT_IN_A_ROW = 3
 
 class Turn:
     def __init__(
-        self, *, journal: Journal, control: RunControl, model_call: ModelCall, batch: ToolBatch, clock: Clock
+        self,
+        *,
+        journal: Journal,
+        control: RunControl,
+        model_call: ModelCall,
+        batch: ToolBatch,
+        clock: Clock,
+        waits_for_quota: bool = True,
     ) -> None:
+        self._waits_for_quota = waits_for_quota
         self._journal = journal
         self._transcript = journal.transcript
         self._control = control
@@ -38,12 +47,27 @@ class Turn:
             return Tripped(fuse=trip.fuse, explanation=trip.explanation)
         if not (self._transcript.turn == turn and self._transcript.turn_open):
             self._journal.write(kinds.TurnStarted(), turn=turn)
-        answered = await self._model_call.ask(turn)
+        answered = await self._answer(turn)
+        if isinstance(answered, Tripped):
+            return answered
         # The log may lag behind by one model call, no more: a run that cannot write must not run on.
         await self._closed
         if not answered.message.tool_calls:
             return await self.conclude(turn, answered.message.text)
         return await self.run_tools(turn, answered.raw_args, answered)
+
+    async def _answer(self, turn: int) -> Answered | Tripped:
+        """The model's answer, however long that takes: keys that rest or have no money come back. Raises RunFailed."""
+        while True:
+            try:
+                return await self._model_call.ask(turn)
+            except FuseTripped as trip:
+                return Tripped(fuse=trip.fuse, explanation=trip.message)
+            except OutOfQuota as quota:
+                if not self._waits_for_quota:
+                    raise
+                await self._control.rest_until(quota.until, quota.message, turn)
+                await self._control.hold("before_call", turn)
 
     async def run_tools(
         self, turn: int, raw_args: Mapping[str, str], answered: Answered | None = None

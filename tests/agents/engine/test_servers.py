@@ -42,7 +42,8 @@ async def test_a_run_uses_the_tools_of_its_servers_beside_its_own(tmp_path: Path
     assert [status for status, _ in results(run)] == ["error", "ok", "ok"]
     assert "do not fit" in results(run)[0][1] and results(run)[2][1] == "3"
     assert "add" in run.log.of("server.connected")[0].tools
-    tools = orjson.loads(run.log.contents[run.log.of("run.started")[0].tools["sha256"]])
+    told = orjson.loads(run.log.contents[run.log.of("run.started")[0].tools["sha256"]])
+    tools = [tool["name"] for tool in told]
     assert tools[0] == "echo" and "mcp__t__add" in tools
     assert not carriers(worker)
 

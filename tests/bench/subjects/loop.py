@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from agents.engine.local import HeldLease, MemoryInbox, NoSpawner, SystemClock
+from agents.engine.local import HeldLease, MemoryInbox, NoSpawner, OneModel, SystemClock
 from agents.engine.runner import Ports, Running
 from agents.events import Draft
 from agents.ports import ToolContext, ToolOutput, ToolSpec
@@ -54,8 +54,8 @@ async def one(base: str, turns: int) -> int:
     log.queue(spec.task)
     ports = Ports(
         sink=spec_log, live=MemoryLive(), inbox=MemoryInbox(), artifacts=log, lease=HeldLease(),
-        model=connect(spec.model, None), tools=Registry([Listing()]), spawner=NoSpawner(), clock=SystemClock(),
-        workspace=".", environment={},
+        models=OneModel(connect(spec.model, None), spec.model), tools=Registry([Listing()]), spawner=NoSpawner(),
+        clock=SystemClock(), workspace=".", environment={},
     )  # fmt: skip
     from decimal import Decimal
 
