@@ -202,6 +202,18 @@ def test_a_finished_run_and_an_unknown_one_refuse_commands(args: list[str]):
 
 
 @pytest.mark.django_db
+def test_an_approval_is_settled_from_the_command_line():
+    run = make_run()
+    write(run, RunWaiting(reason="approval", call="c1", text="?", name="run_command", args='{"command": "ls"}'))
+    for wrong in (["yes"], ["--decision", "edit"], ["--decision", "edit", "--args", '{"cmd": 1}'], ["--args", "["]):
+        with pytest.raises(CommandError):
+            cli("answer", run.pk, "c1", *wrong)
+    assert not Command.objects.exists()
+    cli("answer", run.pk, "c1", "--decision", "edit", "--args", '{"command": "ls -l"}')
+    assert Command.objects.get().args == {"call": "c1", "decision": "edit", "args": {"command": "ls -l"}}
+
+
+@pytest.mark.django_db
 def test_steer_pause_answer_and_raise_issue_their_commands():
     run = make_run()
     write(run, RunWaiting(reason="question", call="c1", text="Which?"))
