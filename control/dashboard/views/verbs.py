@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from agents.commands import CommandKind, Scope
 from agents.errors import AgentError
+from agents.policy.redaction import make_safe
 from control.accounts import audit
 from control.accounts.roles import of_request
 from control.dashboard import side
@@ -56,13 +57,18 @@ class Wish:
 Read = Callable[[HttpRequest], Wish | Told]
 
 
+def _said(text: str) -> str:
+    """What a person typed, as every database can hold it, with secrets hidden."""
+    return make_safe(text).text.strip()
+
+
 def _interrupt(request: HttpRequest) -> Wish | Told:
-    reason = request.POST.get("reason", "").strip()[:500] or None
+    reason = _said(request.POST.get("reason", ""))[:500] or None
     return Wish(kind=CommandKind.INTERRUPT, scope=Scope.SUBTREE, reason=reason, done="Stop requested.")
 
 
 def _steer(request: HttpRequest) -> Wish | Told:
-    note = request.POST.get("note", "").strip()
+    note = _said(request.POST.get("note", ""))
     if not note:
         return Told(code="empty_note", status=400, text="A note needs some text.")
     if len(note) > NOTE_LONGEST:
@@ -90,10 +96,10 @@ def _answer(request: HttpRequest) -> Wish | Told:
     if not call:
         call = post.get("call", "")
         text = post.get(f"text-{call}", "") or post.get("text", "")
-    text = text.strip()
+    text = _said(text)
     if not call or not text:
         return Told(code="bad_answer", status=400, text="The answer needs some text.")
-    return Wish(kind=CommandKind.ANSWER, args={"call": call, "text": text[:NOTE_LONGEST]}, done="Answer sent.")
+    return Wish(kind=CommandKind.ANSWER, args={"call": _said(call), "text": text[:NOTE_LONGEST]}, done="Answer sent.")
 
 
 def _decision(post: QueryDict) -> Wish | Told:
@@ -101,8 +107,8 @@ def _decision(post: QueryDict) -> Wish | Told:
     call, _, decision = post.get("decide", "").partition(":")
     if decision not in DECIDED:
         return Told(code="bad_answer", status=400, text="Approve, edit or deny.")
-    args: dict[str, Any] = {"call": call, "decision": decision}
-    reason = post.get(f"reason-{call}", "").strip()[:500] or None
+    args: dict[str, Any] = {"call": _said(call), "decision": decision}
+    reason = _said(post.get(f"reason-{call}", ""))[:500] or None
     if reason and decision == "deny":
         args["reason"] = reason
     if decision == "edit":
@@ -145,7 +151,8 @@ def act(request: HttpRequest, run_id: str, verb: str) -> HttpResponse:
     wish = READERS[verb](request)
     told = wish if isinstance(wish, Told) else _issue(run, wish, actor.name)
     reason = wish.reason if isinstance(wish, Wish) else None
-    after = dict(wish.args) if isinstance(wish, Wish) else None
+    # Arguments that were refused may hold what no database does.
+    after = dict(wish.args) if isinstance(wish, Wish) and told.code != "bad_args" else None
     audit.record(request, verb, f"run:{run.pk}", reason=reason, after=after, result=told.code)
     return _say(request, run, told)
 

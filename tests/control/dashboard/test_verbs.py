@@ -161,6 +161,14 @@ def test_what_was_decided_is_told_in_the_turn(operator: Client):
     assert "Denied" in html and "not today" in html and 'data-count="0"' in html
 
 
+def test_what_no_database_holds_is_marked_before_it_is_stored(operator: Client):
+    run = make_run()
+    operator.post(f"/runs/{run.pk}/steer", {"note": "a\x00b"})
+    operator.post(f"/runs/{run.pk}/interrupt", {"reason": "c\x00d"})
+    notes = {command.kind: command.args.get("note") or command.reason for command in Command.objects.all()}
+    assert notes == {"steer": "a␀b", "interrupt": "c␀d"}
+
+
 def test_pause_and_go_on(operator: Client):
     run = make_run()
     operator.post(f"/runs/{run.pk}/pause", {"when": "before_call"})
