@@ -195,6 +195,7 @@ class MemoryRun:
     clock: Any
     lease: HeldLease
     running: Running
+    models: Any
 
     async def drive(self) -> Any:
         return await self.running.drive(self.log.events[:])
@@ -237,7 +238,9 @@ def memory_run(
         servers=servers,
     )
     running = Running(spec, ports, worker="memory", host="memory", epoch=epoch)
-    return MemoryRun(spec=spec, log=log, inbox=inbox, live=live, clock=clock, lease=lease, running=running)
+    return MemoryRun(
+        spec=spec, log=log, inbox=inbox, live=live, clock=clock, lease=lease, running=running, models=ports.models
+    )
 
 
 __all__ = [
