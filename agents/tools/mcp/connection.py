@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 
 CONNECT_S = 20.0
 MOST_TOOLS, MOST_PAGES = 128, 32
-# A server that has gone is started again when it is needed, but not for ever and not at once again.
-MOST_STARTS, REST_S = 4, 2.0
+# A server that has gone is started again when it is needed, but neither at once nor again and again.
+MOST_STARTS, WITHIN_S, REST_S = 4, 600.0, 2.0
+PING_S = 2.0
 _CLOSE_S = 3.0
 _LAST_WORD_S = 0.05
 
@@ -49,8 +51,7 @@ class Connection:
         self._environment = environment
         self._told = told
         self._life: _Life | None = None
-        self._starts = 0
-        self._last_start = 0.0
+        self._starts: deque[float] = deque(maxlen=MOST_STARTS)
         self._starting = asyncio.Lock()
         self._hurry = False
         self._closed = False
@@ -87,8 +88,8 @@ class Connection:
         try:
             return work.result()
         except MCPError as error:
-            if error.code == types.CONNECTION_CLOSED:
-                life.why = life.why or "the connection was closed"
+            if error.code == types.CONNECTION_CLOSED or not await self._knows_us(life):
+                life.why = life.why or f"the session is over ({_short(error)})"
                 life.leave.set()
                 raise self._down(life.why) from error
             raise ToolError(f"{self.server.name} refused the call: {_short(error)}", kind="mcp") from error
@@ -116,6 +117,21 @@ class Connection:
         left = self.report.left + (1 if late and self.server.command else 0)
         return StopReport(processes=self.report.processes, left=left)
 
+    async def _knows_us(self, life: _Life) -> bool:
+        """Whether a server behind an address that refused a call still has our session; a new one may sit there."""
+        from mcp import MCPError, types
+
+        if self.server.url is None:
+            return True
+        ping = asyncio.create_task(life.session.result().send_request(types.PingRequest(), types.EmptyResult))
+        self._calls.add(ping)
+        ping.add_done_callback(self._calls.discard)
+        await asyncio.wait({ping}, timeout=PING_S)
+        if not ping.done():
+            ping.cancel()
+            return False
+        return ping.cancelled() is False and not isinstance(ping.exception(), MCPError)
+
     # --- the server's lives -----------------------------------------------------------------------------------
 
     async def _up(self) -> _Life:
@@ -123,17 +139,18 @@ class Connection:
             life = self._life
             if life is not None and life.session.done() and not life.over.is_set() and not life.leave.is_set():
                 return life
-            if self._closed or self._starts >= MOST_STARTS:
+            now = asyncio.get_running_loop().time()
+            too_often = len(self._starts) == MOST_STARTS and now - self._starts[0] < WITHIN_S
+            if self._closed or too_often:
                 raise self._down(life.why if life else "")
-            rest = self._last_start + REST_S - asyncio.get_running_loop().time()
+            rest = self._starts[-1] + REST_S - now if self._starts else 0.0
             if rest > 0:
                 await asyncio.sleep(rest)
             return await self._start()
 
     async def _start(self) -> _Life:
         loop = asyncio.get_running_loop()
-        self._starts += 1
-        self._last_start = loop.time()
+        self._starts.append(loop.time())
         life = self._life = _Life(loop.create_future())
         life.owner = asyncio.create_task(self._own(life), name=f"mcp {self.server.name}")
         limit = min(CONNECT_S, self.server.timeout_s)

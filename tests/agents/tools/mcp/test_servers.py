@@ -163,6 +163,17 @@ async def test_a_server_behind_an_address_that_goes_is_an_error_and_comes_back(k
     assert (await tools["mcp__web__add"].run({"a": 1, "b": 1}, context(kit))).text == "2"
 
 
+async def test_a_server_that_was_started_anew_is_met_again_though_it_forgot_the_session(kit: Kit, behind: Behind):
+    tools = await kit.connect(behind.config)
+    behind.kill()
+    behind.start()
+    add = tools["mcp__web__add"]
+    with pytest.raises(ToolError, match="is down: the session is over"):
+        await add.run({"a": 1, "b": 1}, context(kit))
+    assert (await add.run({"a": 1, "b": 1}, context(kit))).text == "2"
+    assert [state.up for state in kit.told] == [True, False, True]
+
+
 async def test_a_dry_run_calls_only_what_reads(kit: Kit):
     tools = await kit.connect(stdio())
     dry = context(kit, dry_run=True)
