@@ -118,14 +118,20 @@ class LoneRun:
 
     def _seen(self, event: Event, body: bytes) -> None:
         self._watch(event, body)
-        if isinstance(event.data, RunWaiting) and event.data.reason == "question":
+        if isinstance(event.data, RunWaiting) and event.data.reason in ("question", "approval"):
             task = asyncio.ensure_future(self._answer(event.run, event.data))
             self._answering.add(task)
             task.add_done_callback(self._answering.discard)
 
     async def _answer(self, run: str, asked: RunWaiting) -> None:
-        text, by = await self._respond(asked.text or "", asked.choices or ())
-        self._send(run, CommandKind.ANSWER, by, args={"call": asked.call, "text": text})
+        if asked.reason == "question":
+            text, by = await self._respond(asked.text or "", asked.choices or ())
+            self._send(run, CommandKind.ANSWER, by, args={"call": asked.call, "text": text})
+            return
+        text, by = await self._respond(f"Allow this? {asked.text}\n{asked.args}", ("approve", "deny"))
+        allowed = text.strip().lower() in ("approve", "yes", "y")
+        decided = {"decision": "approve"} if allowed else {"decision": "deny", "reason": text}
+        self._send(run, CommandKind.ANSWER, by, args={"call": asked.call, **decided})
 
     def _ports(self, spec: RunSpec, log: MemoryLog) -> Ports:
         self._follow(log)

@@ -3,11 +3,11 @@
 from datetime import datetime
 
 from agents import kinds
-from agents.events import Draft, draft
+from agents.events import Draft, decode, draft
 from agents.spec import CallStatus, Status
 from control.runs import log, publishing
 from control.runs.clock import database_now
-from control.runs.models import Call, Command, Run
+from control.runs.models import Call, Command, Event, Run
 
 _RESTING = (Status.QUEUED, Status.WAITING)
 
@@ -30,7 +30,7 @@ def interrupt(run: Run, command: Command) -> bool:
         expect=_RESTING,
         epoch=run.epoch,
         unheld=True,
-        before=[draft(received, at=now), *_stopped_calls(run, now)],
+        before=[draft(received, at=now), *_stopped_calls(run, now), *_unstarted_calls(run, now)],
         body=body,
     )
 
@@ -52,6 +52,33 @@ def _stopped_calls(run: Run, now: datetime) -> list[Draft]:
         )
         for call in Call.objects.filter(run_id=run.pk, status=None).order_by("started_seq")
     ]
+
+
+def _unstarted_calls(run: Run, now: datetime) -> list[Draft]:
+    """The same for every call of the latest answer that had not begun: one that waited for approval, and those behind
+    it."""
+    rows = Event.objects.filter(run_id=run.pk, kind="call.completed").order_by("-seq").values_list("body", flat=True)
+    answered = set(Call.objects.filter(run_id=run.pk).values_list("id", flat=True))
+    for body in rows.iterator():
+        data = decode(body).data
+        if isinstance(data, kinds.CallCompleted) and data.operation == "chat":
+            return [
+                draft(
+                    kinds.CallCompleted(
+                        operation="execute_tool",
+                        name=str(asked["name"]),
+                        args=str(asked["args"]),
+                        status=CallStatus.NOT_STARTED.value,
+                        result="Not started: the run was interrupted while it waited.",
+                    ),
+                    at=now,
+                    turn=run.turns or None,
+                    call=str(asked["call"]),
+                )
+                for asked in data.tool_calls or ()
+                if asked["call"] not in answered
+            ]
+    return []
 
 
 def requeue(run: Run, *, why: str) -> bool:

@@ -117,3 +117,15 @@ def test_what_a_run_keeps_the_next_one_reads(make_house: MakeHouse) -> None:
     assert "memory.injected" not in kinds(first) and kinds(second)[2] == "memory.injected"
     assert "It builds with ninja." not in systems[0] and "- It builds with ninja." in systems[-1]
     assert Memory.objects.count() == 1
+
+
+def test_a_parked_run_that_is_interrupted_leaves_no_call_without_a_result(make_house: MakeHouse) -> None:
+    two = ask_tools(("run_command", {"command": "git push"}), ("run_command", {"command": "echo behind it"}))
+    house = make_house(lambda request: say("done") if results(request) else two, PARK_AFTER_SECONDS="0.2")
+    house.worker()
+    run = house.begin(policy=RULES)
+    until(lambda: row(run).waiting_for == "approval" and row(run).lease_until is None, what="it is parked")
+    inbox.issue(run_id=run, kind=CommandKind.INTERRUPT, by="ann")
+    assert row(run).status == "interrupted"
+    ended = [e["data"] for e in events(run) if e["kind"] == "call.completed" and e["data"]["name"] == "run_command"]
+    assert [one["status"] for one in ended] == ["not_started", "not_started"]

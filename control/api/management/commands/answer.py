@@ -26,8 +26,9 @@ class Command(Console):
         parser.add_argument("--reason", help="with --decision deny: why; the model is told")
 
     def act(self, **options: Any) -> None:
-        given = {name: options[name] and storable(options[name]) for name in ("text", "decision", "reason")}
-        asked = AnswerIn(call=storable(options["call"]), args=_object(options["edited"]), **given)
+        given: dict[str, Any] = {"decision": options["decision"], "args": _object(options["edited"])}
+        given |= {name: options[name] and storable(options[name]) for name in ("call", "text", "reason")}
+        asked = AnswerIn(**given)
         self.issue(options["run"], CommandKind.ANSWER, reason=asked.reason, args=answer_to(options["run"], asked))
 
 
