@@ -220,7 +220,7 @@ def memory_run(
     spec = spec or memory_spec(task, limits=limits)
     if log is None:
         log = MemoryLog(spec.id)
-        log.queue(task)
+        log.queue(spec.task)
     inbox, live, lease, clock = MemoryInbox(), MemoryLive(), HeldLease(), clock or FakeClock()
     ports = Ports(
         sink=log,
