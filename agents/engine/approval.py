@@ -148,6 +148,9 @@ def _telling(args: Mapping[str, Any]) -> str:
 
 
 def _denied(by: str, reason: str | None) -> Result:
+    if by == "system":  # nobody said no: there is nobody
+        text = f"Not run: this call needs a person to allow it, and nobody can be asked here. {reason or ''}".rstrip()
+        return Result(status=CallStatus.DENIED, text=text)
     why = f"Reason: {reason}" if reason else "No reason was given."
     text = f"Not run: a person ({by}) denied this call. {why}\nDo not send it again as it is; go on without it, or ask."
     return Result(status=CallStatus.DENIED, text=text)

@@ -1,6 +1,7 @@
 """Approvals in a run: asked for alone, decided once, never taken from an old consent, never from silence."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -69,6 +70,17 @@ async def test_a_denied_call_does_not_run_and_the_model_reads_who_and_why():
     assert tool.ran == [] and not [b for b in run.log.of("call.started") if b.name == "push"]
 
 
+async def test_where_nobody_can_be_asked_no_person_is_said_to_have_denied():
+    tool = push()
+    run = watched([asks(("push", {})), "done"], tool)
+    drive = asyncio.create_task(run.drive())
+    event = await asked(run)
+    nobody = replace(command(CommandKind.ANSWER, run.spec.id, call=event.call, decision="deny"), by="system")
+    run.inbox.send(nobody)
+    await drive
+    assert results(run)["push"][0] == "denied" and "nobody can be asked" in results(run)["push"][1]
+
+
 async def test_an_edited_call_runs_with_the_new_arguments_and_the_model_is_told():
     tool = push()
     run = watched([asks(("push", {"say": "main"})), "done"], tool)
@@ -86,8 +98,6 @@ async def test_arguments_that_do_not_fit_are_asked_for_again():
     class Strict(FunctionTool):
         @property
         def spec(self) -> Any:
-            from dataclasses import replace
-
             schema = {"type": "object", "properties": {"say": {"type": "string"}}, "required": ["say"]}
             return replace(FunctionTool.spec.fget(self), parameters=schema)  # type: ignore[attr-defined]
 
