@@ -83,6 +83,7 @@ def _model_to_json(model: ModelSpec) -> dict[str, Any]:
         "provider": model.provider,
         "credential": model.credential,
         "max_output_tokens": model.max_output_tokens,
+        "window": model.window,
     }
 
 

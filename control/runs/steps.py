@@ -309,7 +309,8 @@ def _compressed(fold: Fold, body: kinds.ContextCompressed, at: At) -> None:
 
 
 def _rotated(fold: Fold, body: kinds.CredentialRotated, at: At) -> None:
-    fold.row.activity = activity.short(f"credential {body.from_} rests {body.cooldown_s:.0f} s")
+    rests = "is set aside" if body.cooldown_s is None else f"rests {body.cooldown_s:.0f} s"
+    fold.row.activity = activity.short(f"credential {body.from_} {rests}")
 
 
 _STEPS: dict[str, Callable[[Fold, Any, At], None]] = {
