@@ -99,6 +99,7 @@ class ChatModel(Protocol):
 
     `ask` streams; `on_text` gets each piece of visible text as it comes. Raises ModelError for a failed attempt;
     passes CancelledError through after closing the socket at once. `errors.spent_by` tells what either had cost.
+    A wire that wants the tools named wherever the history holds calls has an attribute `keeps_tools` that is true.
     """
 
     name: str

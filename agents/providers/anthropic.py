@@ -32,6 +32,9 @@ _MESSAGES = next(profile for profile in PROFILES if profile.wire == "messages")
 class AnthropicChat:
     """One model behind one base URL; implements `ports.ChatModel`. Thinking goes back to the same `origin` only."""
 
+    # "Requests which include tool_use or tool_result blocks must define tools": it refuses them otherwise.
+    keeps_tools = True
+
     def __init__(
         self,
         spec: ModelSpec,
@@ -75,6 +78,8 @@ class AnthropicChat:
         if request.tools:
             # Tools come before the prompt, whose mark covers them; without a prompt they carry one themselves.
             pieces += [b',"tools":', request.tools if system else marked(request.tools[:-1]) + b"]"]
+            if request.no_calls:
+                pieces.append(b',"tool_choice":{"type":"none"}')
         pieces += [b',"messages":[', said, b"]}"]
         return b"".join(pieces)
 

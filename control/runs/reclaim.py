@@ -13,7 +13,7 @@ from agents.commands import CommandKind, Scope
 from agents.events import draft, stamp
 from agents.ports import StopReport
 from agents.spec import FINAL, Status
-from control.runs import leases, log, publishing, unheld, verbs
+from control.runs import leases, log, publishing, unheld, verbs, waits
 from control.runs.chores import chore
 from control.runs.clock import database_now
 from control.runs.models import Command, Run, Worker
@@ -135,6 +135,16 @@ def wake_parked() -> None:
         command = next((c for c in commands if verbs.wakes(c, run)), None)
         if command is not None:
             unheld.requeue(run, why=f"{command.kind} by {command.by}")
+
+
+@chore("wake-rested", every_s=5.0)
+def wake_rested() -> None:
+    """Parked runs that waited for quota until a time that has come."""
+    now = stamp(database_now())
+    for run in Run.objects.filter(status=Status.WAITING.value, lease_until=None, waiting_for="quota"):
+        waiting = waits.last(run.pk)
+        if waiting is not None and waiting.until is not None and waiting.until <= now:
+            unheld.requeue(run, why="quota may be back")
 
 
 @chore("unreachable", every_s=30.0)

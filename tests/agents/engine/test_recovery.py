@@ -29,6 +29,17 @@ from tests.scripted_server import (
 BEGUN = ["run.queued", "run.started", "turn.started", "call.started"]
 DONE = ["call.completed", "turn.completed", "run.completed"]
 FAILED = ["call.completed", "run.failed"]
+CLAUDE_SAYS = (
+    b'event: message_start\ndata: {"type":"message_start","message":{"id":"1","role":"assistant","content":[],'
+    b'"usage":{"input_tokens":9,"output_tokens":1}}}\n\n'
+    b'event: content_block_start\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"text",'
+    b'"text":""}}\n\n'
+    b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta",'
+    b'"text":"Done."}}\n\n'
+    b'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"},'
+    b'"usage":{"output_tokens":3}}\n\n'
+    b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+)
 
 
 def model_at(server: ScriptedServer, key: str = "sk-a", name: str = "m", **changes: Any) -> Any:
@@ -154,21 +165,10 @@ async def test_the_first_model_is_tried_again_some_minutes_later() -> None:
 
 
 async def test_another_wire_gets_the_same_history_in_its_own_form() -> None:
-    answer = (
-        b'event: message_start\ndata: {"type":"message_start","message":{"id":"1","role":"assistant","content":[],'
-        b'"usage":{"input_tokens":9,"output_tokens":1}}}\n\n'
-        b'event: content_block_start\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"text",'
-        b'"text":""}}\n\n'
-        b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta",'
-        b'"text":"Done."}}\n\n'
-        b'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"},'
-        b'"usage":{"output_tokens":3}}\n\n'
-        b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
-    )
     first = ask_tools(("echo", {"say": "hi"}), text="Look.", ids=["functions.echo:0"])
     async with (
         ScriptedServer([first, *[status(503, "at capacity")] * 3]) as one,
-        ScriptedServer([Response(headers={"content-type": "text/event-stream"}, moves=[answer])]) as other,
+        ScriptedServer([Response(headers={"content-type": "text/event-stream"}, moves=[CLAUDE_SAYS])]) as other,
     ):
         claude = connect(ModelSpec(model="claude", base_url=other.base_url, provider="anthropic"), "sk-b")
         run = pooled([{"a": model_at(one)}, {"b": claude}], tools=[echo()])
@@ -179,6 +179,32 @@ async def test_another_wire_gets_the_same_history_in_its_own_form() -> None:
     use, result = sent["messages"][1]["content"][-1], sent["messages"][2]["content"][0]
     assert use["type"] == "tool_use" and use["id"] == result["tool_use_id"] == "functions_echo_0"
     assert sent["tools"][0]["input_schema"]["type"] == "object"
+
+
+async def test_a_closing_summary_names_the_tools_only_where_the_wire_wants_them() -> None:
+    tools = b'"content_block":{"type":"tool_use","id":"t","name":"echo","input":{}}}'
+    asks = (
+        b'event: message_start\ndata: {"type":"message_start","message":{"id":"1","role":"assistant","content":[],'
+        b'"usage":{"input_tokens":9,"output_tokens":1}}}\n\n'
+        b'event: content_block_start\ndata: {"type":"content_block_start","index":0,' + tools + b"\n\n"
+        b'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"tool_use"},'
+        b'"usage":{"output_tokens":3}}\n\n'
+        b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+    )
+    events = {"content-type": "text/event-stream"}
+    answers = [Response(headers=events, moves=[asks]), Response(headers=events, moves=[CLAUDE_SAYS])]
+    async with ScriptedServer(answers) as server:
+        claude = connect(ModelSpec(model="claude", base_url=server.base_url, provider="anthropic"), "sk-b")
+        limits = limits_from({"max_turns": 1}, "request")
+        run = memory_run(claude, tools=[echo()], clock=FakeClock(), limits=limits)
+        ended = await run.drive()
+        sent = server.requests[1].json
+    assert ended.status is Status.EXHAUSTED and ended.final == "Done."
+    assert sent["tools"] and sent["tool_choice"] == {"type": "none"}
+    async with ScriptedServer([ask_tools(("echo", {})), say("Done.")]) as server:
+        run = memory_run(model_at(server), tools=[echo()], clock=FakeClock(), limits=limits)
+        assert (await run.drive()).final == "Done."
+        assert "tools" not in server.requests[1].json
 
 
 async def test_a_refused_history_is_repaired_once_and_sent_again() -> None:

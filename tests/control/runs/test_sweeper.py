@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from agents import kinds
 from agents.commands import CommandKind, Scope
+from agents.events import stamp
 from agents.ids import new_id
 from agents.spec import Status
 from control.runs import inbox, leases, log, reclaim, roster, sweeper
@@ -178,6 +179,19 @@ def test_a_parked_run_whose_answer_slipped_in_between_is_woken(published: list[s
     reclaim.wake_parked()
     assert _row(run).status == Status.QUEUED.value
     assert published == [run.pk]
+
+
+@pytest.mark.parametrize(("ahead_s", "woken"), [(-1, True), (600, False), (None, False)])
+def test_a_parked_run_that_waits_for_quota_goes_on_at_the_named_time(
+    published: list[str], ahead_s: int | None, woken: bool
+) -> None:
+    run = make_run()
+    until = None if ahead_s is None else stamp(timezone.now() + timedelta(seconds=ahead_s))
+    write(run, kinds.RunWaiting(reason="quota", until=until, text="daily limit reached"), turn=1)
+    Run.objects.filter(pk=run.pk).update(lease_until=None)
+    reclaim.wake_rested()
+    assert (_row(run).status == Status.QUEUED.value) is woken
+    assert published == ([run.pk] if woken else [])
 
 
 def test_a_run_whose_only_machine_is_gone_ends_with_a_reason(published: list[str]) -> None:
