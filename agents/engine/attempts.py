@@ -35,6 +35,8 @@ from agents.spec import ModelSpec
 
 # A model that was left because it was busy is tried again after this long.
 BACK_S = 300.0
+# A key that just worked is not asked for anew: that would cost every turn a look into the pool.
+KEEP_S = 5.0
 _OF_KEYS = frozenset({"rate_limit", "billing", "auth"})
 
 
@@ -77,6 +79,7 @@ class Attempts:
         self._pen = Pen(journal, clock)
         self._place = 0
         self._back_at: float | None = None
+        self._kept: tuple[int, Picked, float] | None = None
         self._reports: set[asyncio.Task[None]] = set()
 
     async def ask(self, question: Question) -> Answer:
@@ -139,10 +142,16 @@ class Attempts:
 
     async def _pick(self, asked: Asked) -> None:
         """A model that may be used, after a wait or further down the list if need be. Raises OutOfQuota."""
+        if self._kept is not None:
+            place, picked, until = self._kept
+            if place == asked.place and self._clock.monotonic() < until:
+                asked.picked = picked
+                return
         while True:
             got = await self._models.pick(asked.place)
             if isinstance(got, Picked):
                 asked.picked = got
+                self._kept = (asked.place, got, self._clock.monotonic() + KEEP_S)
                 return
             rests_s = self._rests(asked, got)
             step = recovery.at_rest(
@@ -196,6 +205,7 @@ class Attempts:
 
     async def _recover(self, asked: Asked, error: ModelError) -> None:
         """Do what makes another attempt worth while, or raise."""
+        self._kept = None
         fault = ledger.judged(error, asked.question.context(asked.model), self._clock.now())
         facts = ledger.facts(error, fault)
         await self._report(asked, fault)
