@@ -1,7 +1,7 @@
 """Budgets: estimates near the truth for each kind of text, corrected by measured usage, and when a window is full."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
@@ -39,6 +39,7 @@ def test_more_text_is_never_fewer_tokens(one: str, other: str) -> None:
 
 
 @given(st.text())
+@example("\t")
 def test_an_estimate_is_bounded_by_the_bytes(text: str) -> None:
     assert len(text.encode("utf-8", "surrogatepass")) / 25 <= text_tokens(text) <= 2 * len(text) + 1
 
