@@ -1,27 +1,19 @@
 """Policies by name, and the four that are there from the first start: strict, ladder, default and off."""
 
-import tomllib
 from collections.abc import Mapping
 from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from agents.policy.policies import NAMES, shipped
 from agents.spec import LIMIT_NAMES
-from control.fleet.agents import SHIPPED
 from control.fleet.models import Policy
-
-NAMES = ("strict", "ladder", "default", "off")
 
 
 def current(name: str) -> Policy | None:
     """The version of a policy that new runs start with."""
     return Policy.objects.filter(name=name, current=True).first()
-
-
-def shipped(name: str) -> dict[str, Any]:
-    """A shipped policy as data. Raises FileNotFoundError for another name."""
-    return tomllib.loads((SHIPPED / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def ensure_shipped() -> None:

@@ -1,0 +1,106 @@
+"""What makes a call the same call: everything the guard reads out of a call before it runs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from agents.policy.asked import Asked
+from agents.policy.canonical import digest, exact, flat_key, parse
+from agents.policy.contents import content_after, is_cosmetic
+from agents.policy.identity_rules import Rule, identified
+from agents.policy.likeness import Words, words_of
+from agents.policy.natures import Nature, moves_money, nature_of
+from agents.policy.subjects import (
+    about_of,
+    address_of,
+    by_sub_command,
+    command_of,
+    meaning_of,
+    program_of,
+    texts_of,
+    tokens_of,
+    wait_of,
+)
+
+
+@dataclass(kw_only=True)
+class Act:
+    """A call as the guard sees it. `key`: its meaning; `exact`: its arguments as given; `about`: the thing it looks at
+    or touches, without range and query; `address`: whom it reaches, without the words; `tokens`: names in it that tie
+    it to other calls; `content`: what a file will hold after it; `cosmetic`: an edit of remarks or blanks alone.
+    """
+
+    call: int
+    batch: int
+    tool: str
+    nature: Nature | None
+    key: str
+    exact: str
+    about: str
+    narrow: bool
+    address: str
+    tokens: tuple[str, ...]
+    path: str
+    wait_s: float
+    shell: bool
+    program: str
+    polls: bool
+    exempt: bool
+    tied: bool
+    money: bool
+    cosmetic: bool
+    content: str | None
+    spent_tokens: int
+    spent_usd: float
+    args: Any = field(repr=False)
+
+    @cached_property
+    def words(self) -> Words:
+        return words_of(self.text)
+
+    @cached_property
+    def text(self) -> str:
+        return texts_of(self.args)[:2_000]
+
+
+def act_of(asked: Asked, rules: Mapping[str, Rule]) -> Act:
+    """Read a call. Never raises, whatever the arguments are."""
+    args = parse(asked.args)
+    tool = asked.tool
+    command = command_of(tool, args)
+    nature = nature_of(tool, args, command, asked.hints)
+    if isinstance(args, Mapping):
+        nature = by_sub_command(args, nature)
+    rule = rules.get(tool, asked.hints.identity)
+    pairs = {flat_key(key): one for key, one in list(args.items())[:200]} if isinstance(args, Mapping) else {}
+    meant = meaning_of(args, command)
+    about, narrow, path = about_of(tool, args, pairs, command, meant)
+    key = exact_key = ""
+    if rule is not None and not isinstance(rule, bool):
+        key = exact_key = digest(f"{tool}\0{identified(rule, args)}")
+    return Act(
+        call=asked.call,
+        batch=asked.batch,
+        tool=tool,
+        nature=nature,
+        key=key or digest(f"{tool.casefold()}\0{meant}"),
+        exact=exact_key or exact(tool, args),
+        about=about,
+        narrow=narrow,
+        address=digest(f"{tool}\0{address_of(args, pairs)}"),
+        tokens=tokens_of(pairs, command, args),
+        path=path,
+        wait_s=wait_of(nature, pairs, command),
+        shell=command is not None,
+        program=program_of(command),
+        polls=asked.hints.poll,
+        exempt=rule is False,
+        tied=rule is not None and not isinstance(rule, bool),
+        money=moves_money(tool),
+        cosmetic=nature is Nature.EDIT and is_cosmetic(pairs),
+        content=content_after(pairs) if nature is Nature.EDIT else None,
+        spent_tokens=asked.tokens,
+        spent_usd=asked.cost_usd,
+        args=args,
+    )

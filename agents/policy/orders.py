@@ -1,0 +1,34 @@
+"""What a person's message means for the guard: an order to repeat, a standing order, a new fact, or a mere nudge."""
+
+import re
+
+from agents.policy.vocabulary import words
+
+_COUNTS = {word: int(n) for word, _, n in (one.partition("=") for one in words("orders", "counts"))}
+_UNITS, _STANDING, _NUDGES = words("orders", "units"), words("orders", "standing"), words("orders", "nudges")
+_WORD = re.compile(r"[^\W_]+'?[^\W\d_]*|[?!]")
+_MOST = 200
+STANDING = 12
+
+
+def repeats_ordered(text: str) -> int:
+    """How many repeats a message asks for; 0 if it asks for none."""
+    found = _WORD.findall(text[:2_000].casefold())
+    most = 0
+    for at, word in enumerate(found):
+        number = int(word) if word.isdecimal() and len(word) < 4 else _COUNTS.get(word, 0)
+        if word[:-1].isdecimal() and word.endswith("x") and len(word) < 5:
+            most = max(most, int(word[:-1]))
+        elif (word.endswith("mal") and word in _COUNTS) or (
+            number and (word in ("twice", "thrice") or not _UNITS.isdisjoint(found[at + 1 : at + 3]))
+        ):
+            most = max(most, number)
+    if not _STANDING.isdisjoint(found):
+        most = max(most, STANDING)
+    return min(most, _MOST)
+
+
+def is_nudge(text: str) -> bool:
+    """`continue`, `go on please`: urges without saying anything new."""
+    found = _WORD.findall(text[:200].casefold())
+    return len(text) < 60 and bool(found) and _NUDGES.issuperset(found)

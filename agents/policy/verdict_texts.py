@@ -1,0 +1,49 @@
+"""What a verdict says to people, and what a blocked call answers to the model."""
+
+from agents.policy.findings import Finding
+from agents.verdicts import BlockMode, Rung, Verdict
+
+_WAYS_OUT = {
+    "pending": "Wait longer before the next look, or do something else meanwhile.",
+    "repeat_effect": "It has been done already; doing it again would do it twice.",
+    "reworded_effect": "It has been said already; saying it again in other words would say it twice.",
+    "respawned": "Another sub-agent with the same brief will meet the same wall: change the brief or do it yourself.",
+    "edit_oscillation": "Both contents have been tried. Find out what makes them fail before the next change.",
+    "edit_without_change": "The file already holds this content.",
+    "nothing_new": "All of it has been read. Use what is known.",
+    "failure_unknown_tool": "Use only tools that exist.",
+    "bookkeeping_only": "Do the next item instead of writing down the plan again.",
+}
+_ANY_WAY = "Something else must change first: other arguments that mean something else, another tool, or the cause."
+_DOES = {
+    Rung.OBSERVE: "noted",
+    Rung.STEER: "the model is told",
+    Rung.BLOCK: "not run",
+    Rung.ESCALATE: "not run; a stronger model takes the next turn",
+    Rung.STOP: "the run is stopped",
+}
+
+
+def explained(found: Finding, rung: Rung, mode: BlockMode | None) -> str:
+    """One line for the page."""
+    does = "run and answered as unchanged" if mode is BlockMode.STUB else _DOES[rung]
+    span = f"call {found.first}" if found.first == found.last else f"calls {found.first} to {found.last}"
+    heard = f": {found.said!r}" if found.said else ""
+    return f"{found.rule}: {found.count} times {found.what} ({span}{heard}); {does}"
+
+
+def refusal(verdict: Verdict) -> str:
+    """The error result of a call that was not run."""
+    way = _WAYS_OUT.get(verdict.rule, _ANY_WAY)
+    return f"Not run. {verdict.explanation.split(';')[0]}. Trying the same again cannot help. {way}"
+
+
+def stub(verdict: Verdict) -> str:
+    """The result of a call that was run and answered what is known."""
+    way = _WAYS_OUT.get(verdict.rule, _ANY_WAY)
+    return f"Unchanged since call {verdict.evidence[-1]}: it was run again and answered the same. {way}"
+
+
+def hint(verdict: Verdict) -> str:
+    """What the model is told on the rung `steer`."""
+    return f"[Guard: {verdict.explanation.split(';')[0]}. {_WAYS_OUT.get(verdict.rule, _ANY_WAY)}]"
