@@ -1,4 +1,4 @@
-"""The field cases of streaming, tools and cancelling: every one has a test that carries its marker."""
+"""The field cases that are answered so far: every one has a test that carries its marker."""
 
 import re
 from pathlib import Path
@@ -26,6 +26,13 @@ CASES = {
     "A2-09": "a call id comes twice",
     "A2-11": "two edits of one file at once lose one of them",
     "A2-16": "a tool with effects runs again after a crash",
+    "A3-01": "calls without results make every later request a 400",
+    "A3-02": "a note stands between calls and their results",
+    "A3-04": "a note sent just as the run ends is lost or doubled",
+    "A3-06": "an empty assistant message is refused for ever",
+    "A3-07": "compression cuts into a parallel batch",
+    "A3-09": "task and notes are gone after compressions",
+    "A3-11": "cache marks pile up over turns",
     "A4-01": "a stop during the back-off waits it out",
     "A4-03": "a cancel of a queued run is forgotten",
     "A4-04": "a terminated worker leaves a run that nobody updates",
@@ -33,6 +40,12 @@ CASES = {
     "A4-07": "the stop flag lives in one process",
     "A4-09": "sub-agents outlive their parent's stop",
     "A4-11": "dead workers leave runs running for ever",
+    "A7-01": "cached tokens are charged twice or not at all",
+    "A7-02": "reasoning tokens are added to what holds them already",
+    "A7-04": "an interrupted stream costs nothing in the books",
+    "A7-06": "a model without a price costs 0",
+    "A7-10": "failed attempts are missing in the sum",
+    "A7-13": "out of credit is retried like a rate limit",
 }
 _MARK = re.compile(r"\bmark\.case\(([^)]*)\)")
 _ID = re.compile(r"\bA\d-\d\d\b")
