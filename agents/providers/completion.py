@@ -34,6 +34,7 @@ class CompletionFold:
         self._refusal: list[str] = []
         self._thinking: list[str] = []
         self._usage: dict[str, Any] | None = None
+        self._read: tuple[Usage | None, tuple[str, ...]] | None = None
         self._whole = self._in_pieces = self._calls_by_list = False
         self._index: int | None = None
 
@@ -205,7 +206,7 @@ class CompletionFold:
     def _take_usage(self, usage: Any) -> None:
         """A running total replaces the one before; one that counts nothing replaces nothing."""
         if isinstance(usage, dict) and (self._usage is None or openai_usage(usage) or money(usage.get("cost"))):
-            self._usage = usage
+            self._usage, self._read = usage, None
 
     # --- what has come ---
 
@@ -215,14 +216,20 @@ class CompletionFold:
         return "".join(fresh)
 
     def usage(self) -> Usage | None:
-        return openai_usage(self._usage) if self._usage else None
+        return self._counts()[0]
 
     @property
     def counted(self) -> bool:
         return self._usage is not None and self.usage() is not None
 
     def notes(self) -> tuple[str, ...]:
-        return read_openai(self._usage)[1] if self._usage else ()
+        return self._counts()[1]
+
+    def _counts(self) -> tuple[Usage | None, tuple[str, ...]]:
+        """What the counts say, read once however often they are asked for."""
+        if self._read is None:
+            self._read = read_openai(self._usage) if self._usage else (None, ())
+        return self._read
 
     def written(self) -> str:
         return "".join((*self._text, *self._refusal, *self._thinking, self.opaque.text(), self.calls.written()))

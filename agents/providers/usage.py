@@ -17,6 +17,8 @@ _DIGITS = Context(prec=12)
 
 def count(value: Any) -> int:
     """A token count; 0 for anything that is none."""
+    if value.__class__ is int:
+        return value if 0 < value <= MAX_COUNT else 0
     if isinstance(value, bool) or value is None:
         return 0
     try:
@@ -50,11 +52,19 @@ def plain(amount: Decimal) -> str:
 
 
 def _first(source: Mapping[str, Any], *names: str) -> int:
-    return next((n for name in names if (n := count(source.get(name)))), 0)
+    for name in names:
+        value = source.get(name)
+        if value is not None and (found := count(value)):
+            return found
+    return 0
 
 
 def _details(source: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    return next((found for name in names if isinstance(found := source.get(name), Mapping)), {})
+    for name in names:
+        found = source.get(name)
+        if found is not None and isinstance(found, Mapping):
+            return found
+    return {}
 
 
 def openai_usage(raw: Mapping[str, Any]) -> Usage | None:
