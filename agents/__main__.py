@@ -1,4 +1,4 @@
-"""`python -m agents`: the loop alone (`run`), scripted models to try it on (`drill`), judging errors (`classify`)."""
+"""`python -m agents`: one run (`run`), scripted models (`drill`), judging errors (`classify`) and calls (`judge`)."""
 
 import argparse
 import os
@@ -53,6 +53,12 @@ def parser() -> argparse.ArgumentParser:
     drill.add_argument("--guard", default="off", help="off, which is capped at 40 tool steps; the others come later")
     drill.add_argument("--json", action="store_true", help="one JSON object a line instead of a table")
     commands.add_parser("classify", help="judge provider errors: JSON lines on standard input, JSON lines out")
+    judge = commands.add_parser(
+        "judge", help="judge recorded call sequences: JSON lines on standard input, JSON lines out"
+    )
+    judge.add_argument(
+        "--policy", metavar="NAME|FILE", default="default", help="a shipped policy, or a TOML or JSON file"
+    )
     return top
 
 
@@ -329,22 +335,16 @@ def _print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
         print("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
 
 
-# --- classify ----------------------------------------------------------------------------------------------------
+# --- classify, judge -------------------------------------------------------------------------------------------
 
 
-def _classify(options: argparse.Namespace) -> int:
-    from agents.policy.fault_lines import judged
+def _lines(options: argparse.Namespace) -> int:
+    from agents.lines import answer_all, answerer
 
-    failed = False
-    for number, line in enumerate(sys.stdin.buffer, 1):
-        if line.strip():
-            answer, is_sample = judged(number, line)
-            failed = failed or not is_sample
-            print(answer)
-    return USAGE_ERROR if failed else 0
+    return 0 if answer_all(sys.stdin.buffer, print, answerer(options)) else USAGE_ERROR
 
 
-_COMMANDS = {"run": _run, "drill": _drill, "classify": _classify}
+_COMMANDS = {"run": _run, "drill": _drill, "classify": _lines, "judge": _lines}
 
 if __name__ == "__main__":
     sys.exit(main())

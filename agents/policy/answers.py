@@ -19,10 +19,10 @@ from agents.policy.vocabulary import words
 _READ = 6_000
 _UNITS = 160
 # What an answer means stands at its beginning.
-_HEAD = 500
+_HEAD = 400
 _SHORT_LINE = 60
 _PHRASES = re.compile(r"[;|]|, ")
-_POSITIONS = words("fields", "ranges")
+_POSITIONS = words("fields", "ranges") | words("fields", "positions")
 # All begin with a digit, so that a text without digits costs nothing.
 _SCRUB = re.compile(
     r"[0-9](?<![\w.][0-9])(?:"
@@ -39,24 +39,24 @@ _LABELLED = re.compile(
     r"\b(?:pid|process)\s?[:=#]?\s?\d+"
     r"|\b(?:req(?:uest)?|trace|span|correlation|ray|session|token|etag|nonce|execution|invocation|operation)"
     r"(?:[ _-]?ids?\s?[:=#]?\s?|\s?[:=#]\s?|-)\"?(?=[\w-]*\d)[\w-]+"
-    r"|\b(?:read|attempt|try|retry|call|tried|attempts)\s?#?\s?\d+(?:\s?(?:times|of \d+|/\s?\d+))?",
+    r"|\b(?:read|attempt|try|retry|tried|attempts)\s?#?\s?\d+(?:\s?(?:times|of \d+|/\s?\d+))?",
     re.I,
 )
 _LABELS: tuple[str, ...] = (
     "pid",
-    "process",
-    "req",
-    "trace",
-    "span",
-    "correl",
-    "ray",
-    "session",
-    "token",
-    "etag",
-    "nonce",
-    "execution",
+    "process ",
+    "request",
+    "req-",
+    "req_",
+    "req ",
+    "trace-",
+    "trace_",
+    "traceid",
+    "trace id",
+    "trace:",
 )
-_LABELS += ("invocation", "operation", "read ", "attempt", "try ", "call ", "tried ")
+_LABELS += ("span", "correl", "ray id", "ray-id", "session", "token", "etag", "nonce", "execution", "invocation")
+_LABELS += ("operation", "attempt", "try ", "tried ", "read ")
 _IDS = re.compile(
     r"\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{4,}\b|#\d+|\b\d{4,}\b"
     r"|(?i:\b(?:id|no|nr|number|message|ticket|order|issue|refund|receipt|invoice|ref|comment|event|booking|txn|transaction|"
@@ -68,7 +68,8 @@ _QUOTED = re.compile(
 )
 _NUMBERED = re.compile(r"^\s*\d+\s*[.):|\t→]\s?", re.M)
 # Made up anew for each answer: hexadecimal, or letters of both cases mixed with digits.
-_RANDOM = re.compile(r"\b(?=[a-f]*\d)[0-9a-f]{6,}\b|\b(?=\w*[a-z])(?=\w*[A-Z])(?=\w*\d)[A-Za-z0-9]{4,}\b")
+_ODD = re.compile(r"\b[A-Za-z]{0,16}[0-9]\w{2,}")
+_HEX = frozenset("0123456789abcdef")
 _HEADERS = re.compile(
     r"(?im)^(?:date|age|expires|etag|last-modified|set-cookie|cookie|server-timing|via|cf-[\w-]+|x-[\w-]*(?:id|time|remaining|reset|trace\w*)"
     r"|retry-after|report-to|nel|alt-svc):[^\n]*\n?"
@@ -81,7 +82,8 @@ _VOLATILE_KEYS, _ID_KEYS = words("answers", "volatile_keys"), words("answers", "
 class Answer:
     """`same`: equal for equal meaning. `shape`: the same without ids made for this call. `fault`, `family`: how it
     failed, without numbers; the family also without names and paths. `units`: its lines or items, as checksums.
-    `tally`: numbers that tell progress, (how many are left, how many are done).
+    `tally`: numbers that tell progress, (how many are left, how many are done). `names`: whether a failure names
+    what it is about.
     """
 
     same: str
@@ -95,14 +97,17 @@ class Answer:
     empty: bool
     clock: bool
     acknowledges: bool
+    sends: bool
     units: tuple[int, ...]
     length: int
     tally: tuple[float, float] | None
+    names: bool
     excerpt: str
 
 
-def read_answer(text: str, is_error: bool) -> Answer:
-    """Never raises. Linear in the first and last few thousand characters."""
+def read_answer(text: str, is_error: bool, *, acts: bool = True, looks: bool = True) -> Answer:
+    """Never raises. Linear in the first and last few thousand characters. Of a call that does not act the `shape` is
+    not worked out, of one that does not look not the `units`."""
     short, rest = _within(text)
     value = _parsed(short) if not rest else None
     plain = _flat(value) if value is not None else short
@@ -111,18 +116,23 @@ def read_answer(text: str, is_error: bool) -> Answer:
     failed = is_error or said.reports_failure(low, value)
     heard = said.heard(low)
     tally = said.tally(heard)
+    sends = len(plain) < 400 and said.tells_sent(heard)
     fault = family = sort = ""
+    names = False
     waits = ended = False
     if failed:
-        window = _window(_RANDOM.sub("#", scrubbed))
+        window = _ODD.sub(_if_random, _window(scrubbed)).casefold()
         fault = digest(f"{_NUMBERS.sub('#', window)}{tally or ''}")
-        family = digest(_NUMBERS.sub("#", _QUOTED.sub("~", window)))
+        masked = _QUOTED.sub("~", window)
+        names = masked != window
+        family = digest(_NUMBERS.sub("#", masked))
         sort = said.sort_of_fault(low[:300])
     if not is_error:
         waits, ended = said.pending(low, _status(value) if isinstance(value, dict) else "", heard)
+    same = digest(f"{int(failed)}{scrubbed}{rest}")
     return Answer(
-        same=digest(f"{int(failed)}{scrubbed}{rest}"),
-        shape=digest(f"{int(failed)}{_without_ids(scrubbed, value)}{rest}"),
+        same=same,
+        shape=digest(f"{int(failed)}{_without_ids(scrubbed, value, sends)}{rest}") if acts else same,
         failed=failed,
         fault=fault,
         family=family,
@@ -134,9 +144,11 @@ def read_answer(text: str, is_error: bool) -> Answer:
         and scrubbed != plain
         and not _NUMBERS.sub("", scrubbed).strip(" ~\t\n.,:;-+TZ\"'{}[]"),
         acknowledges=len(plain) < 400 and said.acknowledges(heard),
-        units=_units(plain, value),
+        sends=sends,
+        units=_units(plain, value) if looks and not failed else (),
         length=len(text),
         tally=tally,
+        names=names,
         excerpt=" ".join(text[:200].split())[:120],
     )
 
@@ -151,8 +163,10 @@ def scrub(text: str) -> str:
     text = _SCRUB.sub("~", text)
     if "/tmp/" in text or "/folders/" in text:
         text = _TEMPORARY.sub("~", text)
-    if any(label in low for label in _LABELS):
-        text = _LABELLED.sub("~", text)
+    for label in _LABELS:
+        if label in low:
+            text = _LABELLED.sub("~", text)
+            break
     return " ".join(text.split())
 
 
@@ -199,14 +213,14 @@ def volatile_key(key: str) -> bool:
     )
 
 
-def _without_ids(scrubbed: str, value: Any) -> str:
+def _without_ids(scrubbed: str, value: Any, sends: bool) -> str:
     """The answer without ids that were made for this very call. Only short ones are acknowledgements."""
     if len(scrubbed) > 400:
         return scrubbed
     if isinstance(value, dict):
         kept = {key: one for key, one in value.items() if not _names_id(flat_key(key))}
         scrubbed = scrub(_flat(kept))
-    return _IDS.sub("#", scrubbed)
+    return (_NUMBERS if sends else _IDS).sub("#", scrubbed)
 
 
 def _names_id(key: str) -> bool:
@@ -226,7 +240,15 @@ def _status(value: Mapping[str, Any]) -> str:
 
 def _window(text: str) -> str:
     """Where an error says what it is: its beginning and its last words."""
-    return text.casefold() if len(text) <= 480 else f"{text[:200]} … {text[-280:]}".casefold()
+    return text if len(text) <= 400 else f"{text[:160]} … {text[-240:]}"
+
+
+def _if_random(match: re.Match[str]) -> str:
+    """`#` for what was made up anew for this answer: hexadecimal, or letters of both cases mixed with digits."""
+    word = match.group()
+    if len(word) > 5 and _HEX.issuperset(word):
+        return "#"
+    return word if word.islower() or word.isupper() or word.isdigit() else "#"
 
 
 def _units(text: str, value: Any) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ import re
 import unicodedata
 import zlib
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from agents.policy.vocabulary import words
@@ -33,7 +34,11 @@ _WORDLESS = re.compile(r"[^a-z0-9]+")
 
 def flat_key(key: Any) -> str:
     """`Request-ID`, `request_id` and `requestId` are one key."""
-    text = key if isinstance(key, str) else str(key)
+    return _flattened(key if isinstance(key, str) else str(key))
+
+
+@lru_cache(maxsize=4096)
+def _flattened(text: str) -> str:
     low = text.casefold()
     return low if low.isalnum() else _WORDLESS.sub("", low) or low
 

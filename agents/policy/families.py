@@ -34,6 +34,8 @@ class Wall:
     said: str = ""
     tools: list[str] = field(default_factory=list)
     best: list[float] = field(default_factory=list)
+    fault: str = ""
+    named: bool = False
 
 
 class Families:
@@ -41,7 +43,9 @@ class Families:
 
     def __init__(self) -> None:
         self._walls: Bounded[Wall] = Bounded(_WALLS)
+        # What all tools said, and what each said last.
         self._texts: Bounded[Wall] = Bounded(_WALLS)
+        self._heard: Bounded[str] = Bounded(_WALLS)
         self._row = Wall()
 
     def judge(self, act: Act, progress: Progress) -> Finding | None:
@@ -58,29 +62,29 @@ class Families:
         leash = min(progress.waits - wall.waits, 3) if wall.sort == said.TRANSIENT else 0
         mode = None
         near = act.about in wall.abouts or act.key in wall.keys or not _apart(act.about, wall.abouts)
+        # The same named thing is missing or wrong each time: other places to look at do not help.
+        same_thing = wall.named and wall.count > 1
+        near = near or same_thing or wall.sort == said.INVALID
+        sort = said.INVALID if same_thing and wall.sort == said.MISSING else wall.sort
         if act.key in wall.keys and len(wall.keys) > 1:
             leash -= wall.sort in (said.TRANSIENT, said.OTHER, said.INVALID)
         elif not near:
             leash += _WIDE
             if act.nature in (Nature.READ, Nature.CHECK, None):
                 mode = BlockMode.STUB
-        if act.shell:
+        if act.shell and not same_thing:
             leash += 3
         leash += min(progress.epoch - wall.epoch, 3)
-        return self._found(f"failure_{wall.sort}", act, wall, leash, mode, "calls of one kind")
+        return self._found(f"failure_{sort}", act, wall, leash, mode, "calls of one kind")
 
     def _everywhere(self, act: Act) -> Finding | None:
         """The same words from several tools."""
-        for key in self._texts:
-            wall = self._texts.get(key)
-            if wall is None or (len(wall.tools) < 2 and wall.sort != said.UNKNOWN_TOOL):
-                continue
-            if act.tool not in wall.tools:
-                continue
-            if wall.sort == said.UNKNOWN_TOOL:
-                return self._found("failure_unknown_tool", act, wall, 0, None, "tools that do not exist")
-            return self._found("failures_same_text", act, wall, 0, None, "several tools")
-        return None
+        wall = self._texts.get(self._heard.get(act.tool) or "")
+        if wall is None:
+            return None
+        if wall.sort == said.UNKNOWN_TOOL:
+            return self._found("failure_unknown_tool", act, wall, 0, None, "tools that do not exist")
+        return self._found("failures_same_text", act, wall, 0, None, "several tools") if len(wall.tools) > 1 else None
 
     def _in_a_row(self, act: Act) -> Finding | None:
         return self._found("failures_in_a_row", act, self._row, 0, None, "one call after another")
@@ -107,10 +111,7 @@ class Families:
             if act.nature not in (Nature.WAIT, Nature.THINK, Nature.PLAN):
                 self._row = Wall()
             self._walls.drop(place)
-            for key in self._texts:
-                wall = self._texts.get(key)
-                if wall is not None and act.tool in wall.tools:
-                    self._texts.drop(key)
+            self._texts.drop(self._heard.get(act.tool) or "")
             return
         if answer.sort != said.MISSING:
             self._count(self._row, act, answer, progress)
@@ -123,11 +124,11 @@ class Families:
             wall.best = list(answer.tally)
         self._count(wall, act, answer, progress)
         self._walls.put(place, wall)
-        text = self._texts.get(answer.family if answer.sort != said.UNKNOWN_TOOL else "unknown") or Wall(
-            family=answer.family, sort=answer.sort, first=act.call
-        )
+        words = answer.family if answer.sort != said.UNKNOWN_TOOL else said.UNKNOWN_TOOL
+        text = self._texts.get(words) or Wall(family=answer.family, sort=answer.sort, first=act.call)
         self._count(text, act, answer, progress)
-        self._texts.put(answer.family if answer.sort != said.UNKNOWN_TOOL else "unknown", text)
+        self._texts.put(words, text)
+        self._heard.put(act.tool, words)
 
     def _count(self, wall: Wall, act: Act, answer: Answer, progress: Progress) -> None:
         if wall.count == 0:
@@ -140,6 +141,8 @@ class Families:
             wall.abouts = [*wall.abouts[-_KEYS + 1 :], act.about]
         if act.tool not in wall.tools:
             wall.tools = [*wall.tools[-_KEYS + 1 :], act.tool]
+        wall.named = answer.names and (wall.named or wall.count == 1) and wall.fault in ("", answer.fault)
+        wall.fault = answer.fault
         wall.last, wall.batch, wall.said = act.call, act.batch, answer.excerpt
 
     def still_same(self, act: Act, answer: Answer) -> bool:
@@ -151,14 +154,14 @@ class Families:
         if wall is not None:
             wall.refused += 1
         self._row.refused += self._row.count > 0
-        for key in self._texts:
-            text = self._texts.get(key)
-            if text is not None and act.tool in text.tools:
-                text.refused += 1
+        text = self._texts.get(self._heard.get(act.tool) or "")
+        if text is not None:
+            text.refused += 1
 
     def person_spoke(self) -> None:
         self._walls.clear()
         self._texts.clear()
+        self._heard.clear()
         self._row = Wall()
 
     def context_compressed(self) -> None:
@@ -166,12 +169,13 @@ class Families:
 
     def dump(self) -> list[Any]:
         tables = [[[key, list(astuple(wall))] for key, wall in table.dump()] for table in (self._walls, self._texts)]
-        return [*tables, list(astuple(self._row))]
+        return [*tables, list(astuple(self._row)), self._heard.dump()]
 
     def load(self, rows: list[Any]) -> None:
         self._walls.load([(key, Wall(*row)) for key, row in rows[0]])
         self._texts.load([(key, Wall(*row)) for key, row in rows[1]])
         self._row = Wall(*rows[2])
+        self._heard.load(rows[3])
 
 
 def _place(act: Act) -> str:
@@ -185,4 +189,5 @@ def _place(act: Act) -> str:
 
 def _apart(about: str, abouts: list[str]) -> bool:
     """Whether this is about another thing, not the old one with something hung on or taken off."""
-    return not any(about.startswith(other[:-1]) or other.startswith(about[:-1]) for other in abouts)
+    bare = about.rstrip(";} ")
+    return not any(bare.startswith(other.rstrip(";} ")) or other.startswith(bare) for other in abouts)

@@ -16,6 +16,7 @@ from agents.policy.findings import Finding
 from agents.policy.identity import Act, act_of
 from agents.policy.idling import Idling
 from agents.policy.ladder import Streaks
+from agents.policy.natures import LOOKS
 from agents.policy.policies import Numbers, Policy
 from agents.policy.progress import Progress
 from agents.policy.repeats import Repeats
@@ -41,6 +42,7 @@ class Guard:
         self._detectors = (self._repeats, self._families, self._staleness, self._rewording)
         self._batch = self._settled = self._escalated = 0
         self._asked: dict[int, tuple[Act, Verdict | None, str]] = {}
+        self._told: set[int] = set()
         self._done: list[tuple[Act, Answer | None, Mapping[str, str | None]]] = []
         if state:
             self._load(state)
@@ -52,8 +54,9 @@ class Guard:
         if asked.batch != self._batch:
             self._settle()
             self._batch = asked.batch
-        if asked.call <= self._settled or asked.call in self._asked:
+        if asked.call <= self._settled or asked.call in self._told:
             return None  # told twice: counted once
+        self._told.add(asked.call)
         act = act_of(self._hinted(asked), self.policy.identity)
         verdict, detector = self._verdict(act)
         self._asked[asked.call] = (act, verdict, detector)
@@ -151,7 +154,10 @@ class Guard:
         if row is None:
             return None
         act, verdict, name = row
-        answer = read_answer(answered.text, answered.is_error)
+        looks = act.nature is None or act.nature in LOOKS
+        answer = read_answer(
+            answered.text, answered.is_error, acts=not looks or act.nature is None, looks=looks and act.narrow
+        )
         if answered.seq is not None:
             act.call = answered.seq
         self._done.append((act, answer, answered.edits))
@@ -167,8 +173,8 @@ class Guard:
 
     def _settle(self) -> None:
         """The batch is over: the model reads its answers, so they count from now on."""
-        if self._asked:
-            self._settled = max(self._settled, *self._asked)
+        self._settled = max(self._settled, *self._told) if self._told else self._settled
+        self._told.clear()
         done, self._done = self._done, []
         for act, answer, edits in done:
             if answer is None:

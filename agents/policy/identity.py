@@ -39,7 +39,6 @@ class Act:
     exact: str
     about: str
     narrow: bool
-    address: str
     tokens: tuple[str, ...]
     path: str
     wait_s: float
@@ -54,6 +53,10 @@ class Act:
     spent_tokens: int
     spent_usd: float
     args: Any = field(repr=False)
+
+    @cached_property
+    def address(self) -> str:
+        return digest(f"{self.tool}\0{address_of(self.args)}")
 
     @cached_property
     def words(self) -> Words:
@@ -88,7 +91,6 @@ def act_of(asked: Asked, rules: Mapping[str, Rule]) -> Act:
         exact=exact_key or exact(tool, args),
         about=about,
         narrow=narrow,
-        address=digest(f"{tool}\0{address_of(args, pairs)}"),
         tokens=tokens_of(pairs, command, args),
         path=path,
         wait_s=wait_of(nature, pairs, command),

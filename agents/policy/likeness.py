@@ -16,7 +16,7 @@ _MAX_WORDS = 48
 _LONGEST = 2_000
 _COMMON = words("arguments", "common")
 _NUMBERS = words("arguments", "numbers")
-_ENDINGS = ("ingly", "edly", "ing", "ied", "ies", "ed", "es", "ly", "s", "e")
+_ENDINGS = ("ingly", "edly", "ing", "ied", "ies", "ent", "ed", "es", "er", "en", "ez", "ly", "s", "e")
 
 Words = tuple[frozenset[int], frozenset[int]]
 

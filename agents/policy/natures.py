@@ -80,6 +80,8 @@ _EDIT_WORDS = frozenset(
     }
 )
 _FILE_KEYS = frozenset({"path", "filepath", "file", "filename", "patch", "diff", "notebookpath", "targetfile"})
+_RECIPIENTS = words("fields", "recipients")
+_MESSAGES = frozenset({"body", "message", "text", "content", "html", "msg", "nachricht", "mensaje", "melding"})
 _INCREMENTS = words("arguments", "increments")
 
 
@@ -130,6 +132,11 @@ def _by_verb(words: tuple[str, ...]) -> Nature | None:
             return Nature.STEP if word in verbs.STEP else Nature.OPERATE
     if any(word in verbs.UNSURE_OUT for word in words):
         return Nature.SEND
+    if any(word in verbs.STEP for word in words):
+        return Nature.STEP
+    if not all(map(str.isascii, words)):
+        name = "".join(words)
+        return next((Nature(nature) for nature, found in verbs.CJK if any(one in name for one in found)), None)
     return None
 
 
@@ -143,7 +150,7 @@ def nature_of(tool: str, args: Any, command: shells.Command | None, hints: Hints
         return Nature.READ
     named, is_shell = _by_name(tool)
     if command is not None and (is_shell or named is None or named in (Nature.OPERATE, Nature.CHECK)):
-        return OF_COMMAND[command.kind] if is_shell or named is None else named
+        return OF_COMMAND[command.kind] if is_shell or named is None or command.sql else named
     if isinstance(args, Mapping):
         keys = {str(key).casefold().replace("_", "").replace("-", "") for key in args}
         if named in (Nature.SET, Nature.SEND, Nature.OPERATE) and keys & _FILE_KEYS and _edits(tool):
@@ -154,6 +161,13 @@ def nature_of(tool: str, args: Any, command: shells.Command | None, hints: Hints
             return Nature.STEP if named is Nature.STEP or _increments(args) else Nature.SCREEN
     if named is None and _edits(tool):
         return Nature.EDIT
+    if (
+        named is None
+        and isinstance(args, Mapping)
+        and not keys.isdisjoint(_RECIPIENTS)
+        and not keys.isdisjoint(_MESSAGES)
+    ):
+        return Nature.SEND
     return named
 
 

@@ -1,5 +1,6 @@
 """A policy as data: fuses, ladder, rules and identity, checked when it is read, and the four that ship."""
 
+import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -83,6 +84,18 @@ def shipped(name: str) -> dict[str, Any]:
     if name not in NAMES:
         raise FileNotFoundError(name)
     return tomllib.loads(resources.files(__package__).joinpath(f"shipped/{name}.toml").read_text(encoding="utf-8"))
+
+
+def read_policy(content: bytes, *, is_json: bool = False) -> dict[str, Any]:
+    """A policy's data from a file. Raises ConfigError `bad_policy` for what is no TOML or JSON."""
+    try:
+        text = content.decode("utf-8")
+        body = json.loads(text) if is_json else tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError("bad_policy", f"The policy is no {'JSON' if is_json else 'TOML'}: {error}.") from None
+    if not isinstance(body, dict):
+        raise ConfigError("bad_policy", "A policy is a table (an object).")
+    return body
 
 
 def policy_from(body: Mapping[str, Any], name: str) -> Policy:

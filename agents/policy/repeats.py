@@ -88,9 +88,9 @@ class Repeats:
             return None
         if changed:
             leash = 2
-        if trace.ended:
-            leash = min(progress.waits - trace.waits, 2)
-        return self._found("repeat_read", act, trace, trace.count, leash=leash + min(progress.moves - trace.moves, 2))
+        leash += _patience(trace, progress, 2 if trace.ended else 12)
+        leash += min(progress.moves - trace.moves, 2)
+        return self._found("repeat_read", act, trace, trace.count, leash=leash)
 
     def _failing(self, act: Act, trace: Trace, nature: Nature, progress: Progress) -> Finding | None:
         changed = progress.epoch > trace.epoch
@@ -109,10 +109,10 @@ class Repeats:
     def _acting(self, act: Act, trace: Trace, nature: Nature, changed: bool, progress: Progress) -> Finding | None:
         if nature is Nature.SEND or nature is Nature.ASK or nature is Nature.SPAWN:
             telling = talks(act.tool) or act.money or nature is not Nature.SEND
-            leash = 1 if changed else 0
             if changed and not act.money and nature is not Nature.SEND:
                 return None
             rule = "repeat_effect" if telling or not changed else "repeat_state"
+            leash = 0 if not changed else 1 if telling else 3
             return self._found(rule, act, trace, trace.count, leash=leash)
         if changed:
             return None
@@ -181,8 +181,8 @@ class Repeats:
             trace.answers = [*trace.answers[-_ANSWERS + 1 :], now]
         if answer.tally is not None:
             trace.best = list(answer.tally) if not trace.best else _best(trace.best, answer.tally)
-        if act.nature is None and answer.acknowledges and answer.length < 400:
-            trace.nature = Nature.SEND.value
+        if act.nature is None and (answer.acknowledges or answer.sends):
+            trace.nature = (Nature.SEND if answer.sends else Nature.OPERATE).value
         if trace.count == 1:
             trace.waits, trace.idle_edits, trace.moves = progress.waits, progress.idle_edits, progress.moves
             trace.changes = 0 if not answer.failed or trace.despite <= 1 else trace.changes

@@ -23,6 +23,7 @@ RULES = {
 
 @dataclass(slots=True)
 class Said:
+    key: str
     words: list[list[int]]
     outcome: list[list[int]]
     failed: bool
@@ -47,9 +48,11 @@ class Rewording:
         like = [one for one in before if likeness.alike(likeness.load(one.words), act.words)]
         if act.nature is Nature.SPAWN:
             like = _same_outcome(like)
-        batches = {one.batch for one in like}
-        if not batches:
+        if not like:
             return None
+        batches = {one.batch for one in like}
+        if act.nature is not Nature.THINK and all(one.key == act.key for one in like):
+            return None  # nothing was reworded
         refused = self._refused.get(_to(act)) or 0
         return Finding(
             rule=RULES[act.nature],
@@ -58,14 +61,22 @@ class Rewording:
             first=like[0].call,
             last=like[-1].call,
             what="the same in other words",
-            leash=min(progress.epoch - like[0].epoch, 2) if act.nature is not Nature.SEND else 0,
+            leash=min(progress.epoch - like[0].epoch, 2) if act.nature is Nature.ASK else 0,
         )
 
     def learn(self, act: Act, answer: Answer, progress: Progress) -> None:
         if act.nature not in _SAYING or (answer.failed and act.nature is Nature.SEND):
             return
         outcome = likeness.words_of(answer.excerpt)
-        one = Said(likeness.dump(act.words), likeness.dump(outcome), answer.failed, act.call, act.batch, progress.epoch)
+        one = Said(
+            act.key,
+            likeness.dump(act.words),
+            likeness.dump(outcome),
+            answer.failed,
+            act.call,
+            act.batch,
+            progress.epoch,
+        )
         self._said.put(_to(act), [*(self._said.get(_to(act)) or [])[-_KEPT + 1 :], one])
 
     def still_same(self, act: Act, answer: Answer) -> bool:

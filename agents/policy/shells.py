@@ -18,6 +18,7 @@ class Command:
     wait_s: float
     paths: tuple[str, ...]
     words: tuple[str, ...]
+    sql: bool = False
 
 
 # Only within reach: a longer command is a script, and its head tells what it is.

@@ -28,7 +28,7 @@ def command_of(tool: str, args: Any) -> shells.Command | None:
         low = flat_key(key)
         if low in SQL_KEYS and isinstance(value, str) and (shell or low == "sql"):
             kind = shells.read_sql(value)
-            return shells.Command(value, kind, 0.0, (), ())
+            return shells.Command(value, kind, 0.0, (), (), sql=True)
         if low in COMMAND_KEYS and (shell or low in ("command", "cmd", "commandline")):
             if isinstance(value, list) and all(isinstance(one, str) for one in value):
                 value = f"{tool} {' '.join(value)}" if low in ("args", "argv") else " ".join(value)
@@ -38,6 +38,8 @@ def command_of(tool: str, args: Any) -> shells.Command | None:
 
 
 def program_of(command: shells.Command | None) -> str:
+    if command is not None and command.sql:
+        return "sql"
     words = command.text.split(None, 2) if command is not None else ()
     return " ".join(words[:2]).casefold() if words else ""
 
@@ -146,10 +148,10 @@ def _without_paging(url: str) -> str:
     return f"{head}?{'&'.join(sorted(kept))}" if kept else head
 
 
-def address_of(args: Any, pairs: Mapping[str, Any]) -> str:
-    if not pairs:
+def address_of(args: Any) -> str:
+    if not isinstance(args, Mapping):
         return meaning(args)
-    return meaning({key: one for key, one in pairs.items() if key not in TEXTS and key not in VOLATILE})
+    return meaning({key: one for key, one in args.items() if flat_key(key) not in TEXTS})
 
 
 def texts_of(args: Any) -> str:

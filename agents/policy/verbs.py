@@ -31,3 +31,8 @@ SET = words("verbs", "set")
 OPS = words("verbs", "ops")
 # Each use of these moves something on by itself: the same call again is not the same act.
 STEP = words("verbs", "step")
+CJK = (
+    ("send", words("verbs", "cjk_send")),
+    ("set", words("verbs", "cjk_set")),
+    ("read", words("verbs", "cjk_read")),
+)
