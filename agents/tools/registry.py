@@ -12,6 +12,7 @@ from referencing.exceptions import Unresolvable
 
 from agents.errors import ToolError
 from agents.ports import Tool, ToolSpec
+from agents.tools.plain_schema import plainly_fits
 
 
 class Registry:
@@ -90,6 +91,8 @@ def parse_args(spec: ToolSpec, raw: str) -> dict[str, Any]:
 
 
 def _checked(spec: ToolSpec, value: dict[str, Any]) -> dict[str, Any]:
+    if plainly_fits(spec.parameters, value):
+        return value
     validator = _validator(spec.name, json.dumps(spec.parameters, sort_keys=True))
     try:
         error = best_match(validator.iter_errors(value))
