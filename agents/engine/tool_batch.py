@@ -154,7 +154,9 @@ class ToolBatch:
         ran = await run_tool(one, context)
         took = self._clock.monotonic() - began
         cancel = ran.cancel
-        if ran.result is not None:
+        if ran.result is not None and self._is_plain(ran.result):
+            self._write_completed(one.asked, turn, noted(one, ran.result), took * 1000)
+        elif ran.result is not None:
             # What is known is written, edits included, also when a cancel comes meanwhile.
             writing = asyncio.ensure_future(self._complete(one.asked, turn, noted(one, ran.result), took * 1000))
             while not writing.done():
@@ -176,6 +178,13 @@ class ToolBatch:
             for edit in output.edits:
                 await self._record(edit, asked.call, turn)
         self._write_completed(asked, turn, result, took_ms, artifact, await _safe(result.text))
+
+    def _is_plain(self, result: Result) -> bool:
+        """Whether it can be written down without waiting for anything."""
+        output = result.output
+        return len(result.text) < ON_LOOP_CHARS // 2 and (
+            output is None or not (output.edits or output.whole is not None or len(output.text) > self._result_chars())
+        )
 
     def _whole(self, text: str) -> bytes | None:
         return text.encode("utf-8", "replace") if len(text) > self._result_chars() else None
