@@ -27,6 +27,7 @@ _PENDING_WORDS, _PENDING_PHRASES = words("answers", "pending_words"), phrases("a
 _ENDED_WORDS, _ENDED_PHRASES = words("answers", "ended_words"), phrases("answers", "ended_phrases")
 _DONE_WORDS = words("answers", "done_words")
 _EMPTY_PHRASES = phrases("answers", "empty_phrases")
+_FRUITLESS = phrases("answers", "fruitless")
 _SENT_WORDS = words("answers", "sent_words")
 _ACK_WORDS = words("answers", "ack_words")
 _LEFT_WORDS, _DONE_COUNTS = words("answers", "left_words"), words("answers", "done_counts")
@@ -130,6 +131,11 @@ def is_empty(low: str, value: Any) -> bool:
         return not value or nothing or (bool(lists) and not any(lists))
     bare = low.strip(" \t\n.!'\"")
     return bare in NOTHING or (len(low) < 160 and _holds(low, _EMPTY_PHRASES))
+
+
+def is_fruitless(low: str) -> bool:
+    """Whether a report tells, in whatever words, that nothing came of it."""
+    return _holds(low, _FRUITLESS)
 
 
 def tells_sent(said: tuple[str, ...]) -> bool:

@@ -68,6 +68,7 @@ _QUOTED = re.compile(
 )
 _NUMBERED = re.compile(r"^\s*\d+\s*[.):|\t→]\s?", re.M)
 # Made up anew for each answer: hexadecimal, or letters of both cases mixed with digits.
+_LONG = re.compile(r"[A-Za-z0-9_-]{16,}")
 _ODD = re.compile(r"\b[A-Za-z]{0,16}[0-9]\w{2,}")
 _HEX = frozenset("0123456789abcdef")
 _HEADERS = re.compile(
@@ -102,6 +103,8 @@ class Answer:
     length: int
     tally: tuple[float, float] | None
     names: bool
+    fruitless: bool
+    prose: str
     excerpt: str
 
 
@@ -149,6 +152,8 @@ def read_answer(text: str, is_error: bool, *, acts: bool = True, looks: bool = T
         length=len(text),
         tally=tally,
         names=names,
+        fruitless=acts and said.is_fruitless(low),
+        prose=_prose(plain, value) if acts else "",
         excerpt=" ".join(text[:200].split())[:120],
     )
 
@@ -161,6 +166,7 @@ def scrub(text: str) -> str:
     if text.count("-") > 3:
         text = _UUID.sub("~", text)
     text = _SCRUB.sub("~", text)
+    text = _LONG.sub(_if_secret, text)
     if "/tmp/" in text or "/folders/" in text:
         text = _TEMPORARY.sub("~", text)
     for label in _LABELS:
@@ -223,6 +229,15 @@ def _without_ids(scrubbed: str, value: Any, sends: bool) -> str:
     return (_NUMBERS if sends else _IDS).sub("#", scrubbed)
 
 
+def _prose(plain: str, value: Any) -> str:
+    """What an answer says in words, without numbers and ids: its longest text."""
+    if value is not None:
+        parts: list[str] = []
+        _leaves(value, "", parts, 0)
+        plain = max(parts, key=len, default="").partition(":")[2]
+    return " ".join(word for word in plain[:400].split() if not any(map(str.isdigit, word)))
+
+
 def _names_id(key: str) -> bool:
     return key in _ID_KEYS or key.endswith("id")
 
@@ -241,6 +256,14 @@ def _status(value: Mapping[str, Any]) -> str:
 def _window(text: str) -> str:
     """Where an error says what it is: its beginning and its last words."""
     return text if len(text) <= 400 else f"{text[:160]} … {text[-240:]}"
+
+
+def _if_secret(match: re.Match[str]) -> str:
+    """A token made for this answer mixes cases and digits; names, hashes of content and words do not."""
+    word = match.group()
+    if word.islower() or word.isupper() or word.isalpha() or "__" in word:
+        return word
+    return "~" if any(map(str.isdigit, word)) and sum(map(str.isupper, word)) > 2 else word
 
 
 def _if_random(match: re.Match[str]) -> str:

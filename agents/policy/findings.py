@@ -10,6 +10,7 @@ class Finding:
     """`count`: how often it came to nothing before, refusals included. `leash`: how much more than the rule's own
     numbers it takes to block or stop (less than 0: it takes less). `first`, `last`: the calls that are the evidence.
     `mode`: the mildest way to block this call, None for the rule's. `said`: what the calls answered, in short.
+    `since`: how much else was learnt since the first of them.
     """
 
     rule: str
@@ -23,5 +24,4 @@ class Finding:
     mode: BlockMode | None = None
     tokens: int = 0
     usd: float = 0.0
-    may_block: bool = True
-    detector: str = ""
+    since: int = 0

@@ -106,7 +106,8 @@ class Guard:
         if found.usd >= _DEAR and numbers.block:
             stop = min(stop, numbers.block + 3)
         if numbers.mode != "observe":
-            if numbers.stop and count >= stop:
+            # A run that learns more than it repeats is not stopped for it: the call is held back, the run goes on.
+            if numbers.stop and count >= stop and found.since < max(found.count, 3):
                 return Rung.STOP
             if numbers.block and count >= max(numbers.block + leash, 1):
                 return Rung.BLOCK

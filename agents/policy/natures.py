@@ -140,6 +140,12 @@ def _by_verb(words: tuple[str, ...]) -> Nature | None:
     return None
 
 
+@lru_cache(maxsize=512)
+def nature_by_verb(verb: str) -> Nature | None:
+    """What an argument such as `action: scroll` says."""
+    return _by_verb(verbs.segments(verb))
+
+
 def moves_money(tool: str) -> bool:
     return not verbs.MONEY.isdisjoint(verbs.segments(tool))
 

@@ -168,7 +168,7 @@ def _mend(fault: ClassifiedError, tried: Tried, chances: Chances, soon: float) -
 
 def _again(fault: ClassifiedError, tried: Tried, chances: Chances, jitter: float) -> Retry | str:
     """The same once more after a wait; or why not."""
-    if not fault.retryable:
+    if not fault.retryable and not _another_rests(fault, chances):
         return f"{fault.reason} is not cured by trying again"
     if fault.reason in _MENDED:
         return "there is nothing left to mend about the request"
@@ -192,7 +192,7 @@ def _again(fault: ClassifiedError, tried: Tried, chances: Chances, jitter: float
 
 def _quota(fault: ClassifiedError, chances: Chances, why: str) -> WaitForQuota | None:
     """Money or a limit is used up: not a failure, a pause. A short limit without a pool is one."""
-    if fault.reason not in _QUOTA:
+    if fault.reason not in _QUOTA and not _another_rests(fault, chances):
         return None
     if fault.reason == "billing":
         return WaitForQuota(after_s=_pause(chances.rests_s or math.inf), why="the account has no money left")
@@ -200,6 +200,11 @@ def _quota(fault: ClassifiedError, chances: Chances, why: str) -> WaitForQuota |
     if named <= MAX_WAIT_S and not chances.pooled:
         return None
     return WaitForQuota(after_s=_pause(max(named, PAUSE_S)), why=why)
+
+
+def _another_rests(fault: ClassifiedError, chances: Chances) -> bool:
+    """This key is refused for good, but another one of its pool is only at rest."""
+    return fault.reason == "auth" and chances.pooled and chances.rests_s is not None and math.isfinite(chances.rests_s)
 
 
 def _named(fault: ClassifiedError, chances: Chances) -> float:

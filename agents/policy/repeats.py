@@ -38,6 +38,7 @@ class Trace:
     waits: int = 0
     idle_edits: int = 0
     changes: int = 0
+    fresh: int = 0
     best: list[float] = field(default_factory=list)
     first: int = 0
     last: int = 0
@@ -52,6 +53,7 @@ class Repeats:
 
     def __init__(self) -> None:
         self._traces: Bounded[Trace] = Bounded(_KEYS)
+        self._fresh = 0
 
     # --- before the call --------------------------------------------------------------------------------------
 
@@ -59,6 +61,7 @@ class Repeats:
         trace = self._traces.get(act.key)
         if trace is None or act.exempt:
             return None
+        self._fresh = progress.fresh
         nature = act.nature or (Nature(trace.nature) if trace.nature else Nature.READ)
         if trace.failed:
             return self._failing(act, trace, nature, progress)
@@ -88,7 +91,7 @@ class Repeats:
             return None
         if changed:
             leash = 2
-        leash += _patience(trace, progress, 2 if trace.ended else 12)
+        leash += _patience(trace, progress, 1 if trace.ended else 12)
         leash += min(progress.moves - trace.moves, 2)
         return self._found("repeat_read", act, trace, trace.count, leash=leash)
 
@@ -135,6 +138,7 @@ class Repeats:
             leash=leash,
             tokens=trace.tokens,
             usd=trace.usd,
+            since=self._fresh - trace.fresh,
         )
 
     # --- after it ---------------------------------------------------------------------------------------------
@@ -185,6 +189,7 @@ class Repeats:
             trace.nature = (Nature.SEND if answer.sends else Nature.OPERATE).value
         if trace.count == 1:
             trace.waits, trace.idle_edits, trace.moves = progress.waits, progress.idle_edits, progress.moves
+            trace.fresh = progress.fresh
             trace.changes = 0 if not answer.failed or trace.despite <= 1 else trace.changes
         else:
             trace.tokens += act.spent_tokens

@@ -13,6 +13,7 @@ from agents.policy.progress import Progress
 
 _ADDRESSES, _KEPT = 64, 8
 _SAYING = frozenset({Nature.SEND, Nature.SPAWN, Nature.ASK, Nature.THINK})
+_NO_WORDS: likeness.Words = (frozenset(), frozenset())
 RULES = {
     Nature.SEND: "reworded_effect",
     Nature.SPAWN: "respawned",
@@ -47,11 +48,11 @@ class Rewording:
             return None
         like = [one for one in before if likeness.alike(likeness.load(one.words), act.words)]
         if act.nature is Nature.SPAWN:
-            like = _same_outcome(like)
+            like = _same_outcome(like, act.key)
         if not like:
             return None
         batches = {one.batch for one in like}
-        if act.nature is not Nature.THINK and all(one.key == act.key for one in like):
+        if act.nature in (Nature.SEND, Nature.ASK) and all(one.key == act.key for one in like):
             return None  # nothing was reworded
         refused = self._refused.get(_to(act)) or 0
         return Finding(
@@ -67,12 +68,13 @@ class Rewording:
     def learn(self, act: Act, answer: Answer, progress: Progress) -> None:
         if act.nature not in _SAYING or (answer.failed and act.nature is Nature.SEND):
             return
-        outcome = likeness.words_of(answer.excerpt)
+        outcome = likeness.words_of(answer.prose) if act.nature is Nature.SPAWN else _NO_WORDS
+        fruitless = answer.failed or answer.fruitless
         one = Said(
             act.key,
             likeness.dump(act.words),
             likeness.dump(outcome),
-            answer.failed,
+            fruitless,
             act.call,
             act.batch,
             progress.epoch,
@@ -105,8 +107,8 @@ def _to(act: Act) -> str:
     return act.tool if act.nature in (Nature.SPAWN, Nature.THINK, Nature.ASK) else act.address
 
 
-def _same_outcome(like: list[Said]) -> list[Said]:
-    """Those that came to the same as the latest: a series of briefs with results of its own is work."""
+def _same_outcome(like: list[Said], key: str) -> list[Said]:
+    """Those with the very same brief or the same outcome as the latest: a series with results of its own is work."""
     if not like:
         return like
     last = like[-1]
@@ -114,5 +116,8 @@ def _same_outcome(like: list[Said]) -> list[Said]:
     return [
         one
         for one in like
-        if one is last or (one.failed and last.failed) or likeness.alike(likeness.load(one.outcome), ended)
+        if one is last
+        or one.key == key
+        or (one.failed and last.failed)
+        or likeness.alike(likeness.load(one.outcome), ended)
     ]

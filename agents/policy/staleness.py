@@ -22,6 +22,7 @@ class Shelf:
     units: list[int] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     dry: int = 0
+    known_by_heart: bool = True
     refused: int = 0
     epoch: int = 0
     stamp: int = 0
@@ -43,6 +44,7 @@ class Echo:
     batch: int = 0
     said: str = ""
     keys: list[str] = field(default_factory=list)
+    abouts: list[str] = field(default_factory=list)
 
 
 class Staleness:
@@ -65,12 +67,12 @@ class Staleness:
                 last=shelf.last,
                 what="looks at the same thing" if len(shelf.keys) > 1 else "the same look",
                 said=shelf.said,
-                leash=2 * (len(shelf.keys) < 3),
+                leash=2 if len(shelf.keys) < 3 else -1 if shelf.known_by_heart else 0,
             )
         echo = self._echoes.get(act.tool)
         if echo is not None and echo.count > 1:
             return Finding(
-                rule="same_answer",
+                rule="empty_answers" if echo.empty and act.about in echo.abouts else "same_answer",
                 count=echo.count,
                 fingerprint=act.key,
                 first=echo.first,
@@ -98,8 +100,10 @@ class Staleness:
         new = [unit for unit in answer.units if unit not in known]
         if known and len(new) <= _NEWS * len(answer.units):
             shelf.dry += shelf.batch != act.batch
+            shelf.known_by_heart = shelf.known_by_heart and not new
         else:
             shelf.dry = shelf.refused = 0
+            shelf.known_by_heart = True
             shelf.first = act.call
         shelf.units = (shelf.units + new)[-_UNITS:]
         if act.key not in shelf.keys:
@@ -116,10 +120,15 @@ class Staleness:
         if act.key not in echo.keys and echo.batch != act.batch:
             echo.count += 1
             echo.keys = [*echo.keys[-15:], act.key]
+            if act.about not in echo.abouts:
+                echo.abouts = [*echo.abouts[-15:], act.about]
         echo.last, echo.batch, echo.said = act.call, act.batch, answer.excerpt
         self._echoes.put(act.tool, echo)
 
     def still_same(self, act: Act, answer: Answer) -> bool:
+        echo = self._echoes.get(act.tool)
+        if answer.empty and echo is not None and echo.empty:
+            return True
         shelf = self._shelves.get(act.about)
         if shelf is None or answer.failed or not answer.units:
             return False

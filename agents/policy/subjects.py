@@ -6,11 +6,14 @@ from typing import Any
 
 from agents.policy import shells
 from agents.policy.canonical import TITLES, VOLATILE, digest, flat_key, meaning, plain_place
-from agents.policy.natures import COMMAND_KEYS, SQL_KEYS, Nature, is_shell
+from agents.policy.natures import COMMAND_KEYS, SQL_KEYS, Nature, is_shell, nature_by_verb
 from agents.policy.vocabulary import words
 
 PATHS, URLS, RANGES = words("fields", "paths"), words("fields", "urls"), words("fields", "ranges")
 QUERIES, TEXTS = words("fields", "queries"), words("fields", "texts")
+_ACTIONS, _CONTAINERS = words("fields", "actions"), words("fields", "containers")
+_METHODS = {"get": Nature.READ, "head": Nature.READ, "options": Nature.READ, "post": Nature.SEND, "put": Nature.SET}
+_METHODS |= {"patch": Nature.SET, "delete": Nature.SET}
 _WHERE = ("cwd", "workdir", "workingdirectory", "dir", "directory")
 _TABLES = re.compile(r"(?i)\b(?:from|join|into|update|table|describe|desc)\s+[\"`]?([\w.]+)")
 _TOKEN = re.compile(r"[^\W_]+(?:[._@#:-]+[^\W_]+)*")
@@ -45,32 +48,20 @@ def program_of(command: shells.Command | None) -> str:
 
 
 def by_sub_command(args: Mapping[Any, Any], nature: Nature | None) -> Nature | None:
-    """An editor with many verbs names the one it uses in an argument."""
-    verb = args.get("command") or args.get("action") or args.get("operation") or args.get("method")
-    if isinstance(verb, str) and len(verb) < 24 and nature not in (Nature.READ, Nature.SPAWN):
-        low = verb.casefold()
-        if low in (
-            "view",
-            "read",
-            "get",
-            "list",
-            "search",
-            "find",
-            "status",
-            "show",
-            "describe",
-            "query",
-            "fetch",
-            "look",
-            "check",
-        ):
-            return Nature.READ
-        if low in ("str_replace", "insert", "create", "undo_edit") and any(
-            flat_key(key) in ("path", "filepath") for key in args
-        ):
-            return Nature.EDIT
-        if low in ("wait", "sleep"):
-            return Nature.WAIT
+    """A tool with many verbs names the one it uses in an argument."""
+    if nature in (Nature.READ, Nature.SPAWN):
+        return nature
+    for key, verb in list(args.items())[:12]:
+        if not isinstance(verb, str) or len(verb) > 24:
+            continue
+        flat = flat_key(key)
+        if flat == "command" and " " not in verb:
+            low = verb.casefold()
+            if low in ("str_replace", "insert", "create", "undo_edit"):
+                return Nature.EDIT
+            return Nature.READ if low == "view" else nature
+        if flat in _ACTIONS:
+            return _METHODS.get(verb.casefold()) or nature_by_verb(verb) or nature
     return nature
 
 
@@ -93,7 +84,8 @@ def about_of(
     if not places and isinstance(patch := pairs.get("patch", pairs.get("diff", pairs.get("input"))), str):
         places = [short_path(one) for one in _HUNK.findall(patch[:8_000])[:4]]
     if places:
-        return "p:" + " ".join(sorted(places)), True, places[0]
+        inside = sorted(str(one).casefold()[:80] for key, one in pairs.items() if key in _CONTAINERS and one)
+        return "p:" + " ".join([*sorted(places), *inside]), True, places[0]
     url = next((one for key, one in pairs.items() if key in URLS and isinstance(one, str)), None)
     if url:
         return "u:" + _without_paging(plain_place(url.casefold())), True, ""
