@@ -216,7 +216,9 @@ class Attempts:
             if isinstance(step, GiveUp):
                 raise RunFailed(fault.reason, f"{facts['message']} ({step.why})") from error
             if isinstance(step, WaitForQuota):
-                self._pen.rotated(asked, None, fault.reason, step.after_s)
+                # What is refused for good does not come back when another key does.
+                rests_s = step.after_s if fault.retryable else fault.retry_after_s
+                self._pen.rotated(asked, None, fault.reason, rests_s)
                 raise self._out_of_quota(asked, fault.reason, step, facts["message"]) from error
             done = await self._take(asked, step, fault, facts)
 

@@ -121,3 +121,24 @@ async def test_an_interrupt_ends_a_wait_for_quota_at_once(error: ModelError) -> 
     ended = await driving
     assert time.monotonic() - pressed < 0.2
     assert ended.status is Status.INTERRUPTED
+
+
+@pytest.mark.parametrize(("rest", "waits"), [("30", False), ("3600", True)])
+async def test_a_dead_key_ends_no_run_while_another_is_only_at_rest(rest: str, waits: bool) -> None:
+    limit = ModelError("rate_limit", "slow down", WireEvidence(status=429, headers={"retry-after": rest}))
+    revoked = ModelError("auth", "this key was revoked", WireEvidence(status=401))
+    run = waiting([limit, "Done."], [revoked], park_after_s=0)
+    ended = await run.drive()
+    assert ended.final == "Done."
+    assert bool(run.log.of("run.waiting")) is waits
+    assert sum(run.clock.sleeps) == pytest.approx(float(rest), abs=3)
+    # The dead key is not told to come back.
+    assert [one.cooldown_s for one in run.log.of("credential.rotated") if one.from_ == "b"] == [None]
+
+
+async def test_keys_that_are_all_dead_fail_the_run_at_once() -> None:
+    revoked = ModelError("auth", "this key was revoked", WireEvidence(status=401))
+    run = waiting([revoked], [revoked], park_after_s=0)
+    ended = await run.drive()
+    assert ended.status is Status.FAILED and "revoked" in ended.final
+    assert sum(run.clock.sleeps) < 1
