@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 import httpx
 
@@ -30,6 +31,14 @@ class Target:
     provider: str
     secret: str | None = None
     price: Later = UNPRICED
+    _encoded: list[tuple[bytes, bytes]] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def request(self, url: httpx.URL, body: bytes, extensions: dict[str, Any]) -> httpx.Request:
+        """What httpx makes of a request with content, without its looking through the headers each time."""
+        if not self._encoded:
+            self._encoded.extend(httpx.Headers(self.headers).raw)
+        headers = [(b"Host", url.netloc), *self._encoded, (b"Content-Length", b"%d" % len(body))]
+        return httpx.Request("POST", url, headers=headers, stream=httpx.ByteStream(body), extensions=extensions)
 
     @property
     def place(self) -> str:
@@ -90,8 +99,7 @@ class Attempt:
     async def _send(self, url: httpx.URL, body: bytes, redirects: int) -> httpx.Response:
         timeout = {"connect": self._stalls.connect_s, "read": None, "write": None, "pool": None}
         extensions = {"timeout": timeout, "sent": self._was_sent}
-        request = httpx.Request("POST", url, headers=self._target.headers, content=body, extensions=extensions)
-        response = await send(request)
+        response = await send(self._target.request(url, body, extensions))
         self._watch.byte_at = asyncio.get_running_loop().time()
         if response.status_code not in (301, 302, 307, 308) or not redirects:
             return response
