@@ -61,7 +61,7 @@ def find(workspace: str, given: str | None) -> Place:
             "The path holds a NUL character, which no file name can. Give the path without it.", kind="bad_path"
         )
     try:
-        real = os.path.realpath(os.path.join(root, given))
+        real = _straight(root, given) or os.path.realpath(os.path.join(root, given))
         os.fsencode(real)
     except (OSError, ValueError) as error:
         raise ToolError(f"{given!r} is no usable path ({error}).", kind="bad_path") from error
@@ -71,6 +71,25 @@ def find(workspace: str, given: str | None) -> Place:
             kind="outside",
         )
     return Place(root, real, os.path.relpath(real, root))
+
+
+def _straight(root: str, given: str) -> str | None:
+    """The real path where no link is on the way from the top, without looking at what lies above it once more."""
+    if given.startswith("/"):
+        return None
+    real = root
+    for name in given.split("/"):
+        if name in ("", "."):
+            continue
+        if name == "..":
+            return None
+        real = os.path.join(real, name)
+        try:
+            if stat.S_ISLNK(os.lstat(real).st_mode):
+                return None
+        except OSError:
+            return None
+    return real
 
 
 def find_to_write(workspace: str, given: str) -> Place:
