@@ -1,6 +1,7 @@
 """The writer: one thread commits the events of all runs of this worker, whatever queued during its last commit at once.
 
-The loop hands over drafts and gets tickets; after the commit the bytes go to the bus and the tickets are settled. A
+The loop hands over drafts and gets tickets; after the commit the bytes go to the bus and the tickets are settled. What
+nobody awaits yet lingers for a moment, so that a tool that takes no time goes in the same commit as its turn. A
 database that is away costs time, never events or their order: the same group is tried again until it is in.
 """
 
@@ -24,17 +25,18 @@ logger = logging.getLogger(__name__)
 
 FIRST_WAIT_S = 0.05
 LONGEST_WAIT_S = 1.0
-# A pass of an idle loop takes microseconds, a commit hundreds of them. Four passes take a run from the end of a tool
-# over the end of its turn to the next request.
-HOPS = 4
+# A commit takes hundreds of microseconds, whatever is in it. This takes a run from an answer over a quick tool to its
+# next request. Whoever needs an event on disk awaits it, and that ends the lingering.
+LINGER_S = 0.002
 
 
 class Ticket:
     """The promise of one `emit`: awaiting it waits for the commit. Costs no future unless somebody awaits it."""
 
-    __slots__ = ("_error", "_future", "_seq")
+    __slots__ = ("_error", "_future", "_hurry", "_seq")
 
-    def __init__(self) -> None:
+    def __init__(self, hurry: Callable[[], None]) -> None:
+        self._hurry = hurry
         self._seq: int | None = None
         self._error: BaseException | None = None
         self._future: asyncio.Future[int] | None = None
@@ -46,6 +48,7 @@ class Ticket:
             return self._seq
         if self._future is None:
             self._future = asyncio.get_running_loop().create_future()
+            self._hurry()
         # Shielded: several may wait, and one that is cancelled must not take the future from the others.
         return (yield from asyncio.shield(self._future).__await__())
 
@@ -83,7 +86,7 @@ class Writer:
         self._pens: list[Pen] = []
         self._wake = threading.Event()
         self._closing = False
-        self._scheduled = False  # on the loop's thread only
+        self._lingering: asyncio.TimerHandle | None = None  # on the loop's thread only
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
 
     def start(self) -> None:
@@ -98,7 +101,7 @@ class Writer:
 
     def write(self, pen: Pen, drafts: tuple[Draft, ...]) -> Ticket:
         """Queue drafts; order within a run is the order of calls."""
-        ticket = Ticket()
+        ticket = Ticket(self._hurry)
         if pen.fenced:
             ticket.settle(None, Fenced(pen.run, pen.epoch))
             return ticket
@@ -106,17 +109,15 @@ class Writer:
             if not pen.waiting:
                 self._pens.append(pen)
             pen.waiting.append((drafts, ticket))
-        if not self._scheduled:
-            self._scheduled = True
-            self._loop.call_soon(self._hop, HOPS)
+        if self._lingering is None:
+            self._lingering = self._loop.call_later(LINGER_S, self._hurry)
         return ticket
 
-    def _hop(self, left: int) -> None:
-        """Wake the thread after a few passes of the loop: what one step of a run writes then goes in one commit."""
-        if left:
-            self._loop.call_soon(self._hop, left - 1)
-        else:
-            self._scheduled = False
+    def _hurry(self) -> None:
+        """Wake the thread now, if something lingers."""
+        if self._lingering is not None:
+            self._lingering.cancel()
+            self._lingering = None
             self._wake.set()
 
     # --- the thread -------------------------------------------------------------------------------------------
