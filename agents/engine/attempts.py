@@ -220,6 +220,8 @@ class Attempts:
                 rests_s = step.after_s if fault.retryable else fault.retry_after_s
                 self._pen.rotated(asked, None, fault.reason, rests_s)
                 raise self._out_of_quota(asked, fault.reason, step, facts["message"]) from error
+            if isinstance(step, LowerOutput):
+                asked.question.lower(asked.model, step.cap, ledger.stated_window(error, fault))
             done = await self._take(asked, step, fault, facts)
 
     async def _take(self, asked: Asked, step: recovery.Another, fault: ClassifiedError, facts: dict[str, Any]) -> bool:
@@ -230,7 +232,6 @@ class Attempts:
             case Repair():
                 changes = question.repair(picked)
             case LowerOutput(cap=cap):
-                question.lower(picked, cap)
                 changes = [f"an answer may have {cap} tokens"]
         self._pen.retried(asked, facts, step.action, step.wait_s, changes)
         match step:

@@ -96,7 +96,16 @@ def output_cap(error: ModelError, fault: ClassifiedError) -> int | None:
     """The output cap that the provider named, if its refusal was about that."""
     if fault.reason not in ("format_error", "context_overflow"):
         return None
-    return output_caps.told(f"{fault.said}\n{error.message}\n{error.wire.body}")
+    return output_caps.told(_words(error, fault))
+
+
+def stated_window(error: ModelError, fault: ClassifiedError) -> int | None:
+    """The window that the provider named beside what the messages take of it."""
+    return output_caps.window(_words(error, fault))
+
+
+def _words(error: ModelError, fault: ClassifiedError) -> str:
+    return f"{fault.said}\n{error.message}\n{error.wire.body}"
 
 
 def facts(error: ModelError, fault: ClassifiedError) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from agents.engine.compressor import Compressor
 from agents.engine.window import Window, Windows, keeps_tools
 from agents.messages import Message
+from agents.policy.budgets import history_tokens
 from agents.ports import ChatRequest, Picked
 
 
@@ -39,9 +40,14 @@ class Question:
     def repair(self, picked: Picked) -> Sequence[str]:
         return ()
 
-    def lower(self, picked: Picked, cap: int) -> None:
+    def lower(self, picked: Picked, cap: int, stated: int | None) -> None:
+        """To the model's own limit; or, where its window is `stated`, to what this request leaves of it."""
         window = self._windows.known(picked)
-        window.cap = cap if window.cap is None else min(window.cap, cap)
+        if stated is None:
+            window.cap = cap if window.cap is None else min(window.cap, cap)
+        else:
+            window.left, window.stated = cap, stated
+            window.room = window.room.stated(stated)
 
 
 class NextTurn(Question):
@@ -62,7 +68,7 @@ class NextTurn(Question):
     def request(self, picked: Picked) -> ChatRequest:
         window = self._windows.known(picked)
         window.sent.update()
-        return ChatRequest(parts=window.sent.parts, tools=window.tools, max_output_tokens=window.cap)
+        return ChatRequest(parts=window.sent.parts, tools=window.tools, max_output_tokens=window.output(window.tokens))
 
     def context(self, picked: Picked) -> dict[str, int]:
         return _context(self._windows.known(picked))
@@ -92,7 +98,7 @@ class Closing(NextTurn):
         return ChatRequest(
             parts=window.sent.with_(self._instruction),
             tools=window.tools if keeps_tools(picked.model) else None,
-            max_output_tokens=window.cap,
+            max_output_tokens=window.output(window.tokens),
             no_calls=True,
         )
 
@@ -109,7 +115,9 @@ class Summary(Question):
 
     def request(self, picked: Picked) -> ChatRequest:
         parts = [picked.model.encode_message(message) for message in self._messages]
-        return ChatRequest(parts=parts, tools=None, max_output_tokens=self._windows.known(picked).cap, no_calls=True)
+        window = self._windows.known(picked)
+        cap = window.output(window.gauge.tokens(history_tokens(self._messages)))
+        return ChatRequest(parts=parts, tools=None, max_output_tokens=cap, no_calls=True)
 
 
 def _context(window: Window) -> dict[str, int]:

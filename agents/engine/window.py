@@ -8,16 +8,20 @@ from agents.engine.threads import POOL
 from agents.engine.transcript import Transcript
 from agents.messages import SystemMessage, Usage
 from agents.policy.budgets import Gauge, Room, message_tokens, result_chars, room, text_tokens
+from agents.policy.recovery import MIN_OUTPUT_TOKENS
 from agents.ports import ChatModel, Picked, ToolSpec
 from agents.spec import ModelSpec
 
+# Of what is not sent yet the count is only expected.
+_CARE = 1.05
 # What identifies a model, whichever of its keys is used.
 Key = tuple[str, str, str]
 
 
 @dataclass(slots=True, kw_only=True)
 class Window:
-    """`fixed`: what every request carries besides the history, as estimated. `cap`: the most an answer may have."""
+    """`fixed`: what every request carries besides the history, as estimated. `cap`: the most an answer may have;
+    `left`: what the request in hand leaves for it, once the provider has said so; `stated`: the window in its words."""
 
     sent: Sent
     tools: bytes | None
@@ -25,7 +29,17 @@ class Window:
     fixed: int
     room: Room
     cap: int | None
+    left: int | None = None
+    stated: int | None = None
     gauge: Gauge = field(default_factory=Gauge)
+
+    def output(self, tokens: int) -> int | None:
+        """What the answer to a request of so many tokens may have. Where the window is known for certain, no more than
+        is left of it: else every request would be refused once."""
+        caps = [cap for cap in (self.cap, self.left) if cap is not None]
+        if self.stated is not None and self.cap is not None:
+            caps.append(max(self.stated - round(tokens * _CARE), MIN_OUTPUT_TOKENS))
+        return min(caps, default=None)
 
     @property
     def estimated(self) -> int:
@@ -61,10 +75,11 @@ class Windows:
     async def of(self, picked: Picked) -> Window:
         found = self._open.get(_key(picked.spec)) or await self._new(picked)
         self._latest = found
+        found.left = None
         return found
 
     def known(self, picked: Picked) -> Window:
-        """The one that `of` gave before."""
+        """The one that `of` gave at the beginning of the question."""
         return self._open[_key(picked.spec)]
 
     def result_chars(self) -> int:

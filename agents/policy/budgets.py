@@ -150,6 +150,11 @@ class Room:
         seen = max(int(tokens * 0.95), _MIN_WINDOW)
         return replace(self, window=seen if self.window is None else min(self.window, seen))
 
+    def stated(self, tokens: int) -> "Room":
+        """The window as the provider names it while it refuses a request."""
+        named = max(tokens, _MIN_WINDOW)
+        return replace(self, window=named if self.window is None else min(self.window, named))
+
 
 def room(window: int | None, max_output: int | None = None) -> Room:
     return Room(window=window, output=max_output or _DEFAULT_OUTPUT)

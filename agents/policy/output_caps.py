@@ -28,6 +28,7 @@ _LEFT = tuple(
         r"maximum context length is (?P<window>\d[\d,]*) tokens and your request has (?P<input>\d[\d,]*) input",
     )
 )
+_READ = 8000
 # Counts differ a little from request to request.
 _MARGIN = 16
 
@@ -37,7 +38,7 @@ def told(text: str) -> int | None:
 
     0 or less: the messages alone leave no room.
     """
-    text = text[:8000]
+    text = text[:_READ]
     for pattern in _LEFT:
         if found := pattern.search(text):
             return _int(found["window"]) - _int(found["input"]) - _MARGIN
@@ -47,6 +48,12 @@ def told(text: str) -> int | None:
         if found := pattern.search(text):
             return _int(found[1])
     return None
+
+
+def window(text: str) -> int | None:
+    """The window in tokens, where `told` is what the messages leave of it: a cap for this request, not for others."""
+    found = next((found for pattern in _LEFT if (found := pattern.search(text[:_READ]))), None)
+    return None if found is None else _int(found["window"])
 
 
 def _int(digits: str) -> int:

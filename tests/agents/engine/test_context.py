@@ -1,6 +1,7 @@
 """The window of a model over a long run: compressed before it is full and on overflow, undoable, counted, resumable."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -260,3 +261,29 @@ async def test_a_compression_call_without_money_fails_over_to_shorter_results() 
     assert (await run.drive()).status is Status.COMPLETED
     assert run.log.of("context.compressed")
     assert "run.waiting" not in run.log.kinds()
+
+
+@pytest.mark.parametrize(("wanted", "refusals"), [(None, 30), (6000, 3)])
+async def test_what_one_request_leaves_for_the_answer_is_no_cap_on_later_answers(
+    wanted: int | None, refusals: int
+) -> None:
+    caps: list[tuple[int, int]] = []
+
+    class Narrow(ScriptedModel):
+        async def ask(self, request: Any, on_text: Any) -> ChatAnswer:
+            size, cap = size_of([orjson.loads(part) for part in request.parts]), request.max_output_tokens or 6000
+            if size + cap > 8192:
+                said = f"This model's maximum context length is 8192 tokens and your request has {size} input tokens."
+                raise ModelError("context_overflow", said, WireEvidence(status=400))
+            caps.append((size, cap))
+            return await super().ask(request, on_text)
+
+    spec = windowed(None)
+    spec = replace(spec, model=replace(spec.model, max_output_tokens=wanted))
+    run = memory_run(Narrow(chatty(30)._script), tools=[prints()], spec=spec)
+    assert (await run.drive()).status is Status.COMPLETED
+    lowered = run.log.of("call.retried")
+    assert lowered and {one.action for one in lowered} == {"lower_output"} and len(lowered) <= refusals
+    # It knows the window from then on, and an answer may have again whatever is left beside a shorter history.
+    assert run.log.of("context.compressed")
+    assert all(cap > 3000 for _, cap in caps) and caps[-1][1] > 4000

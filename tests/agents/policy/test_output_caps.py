@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.policy.output_caps import told
+from agents.policy.output_caps import told, window
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,10 @@ def test_what_is_about_something_else_names_no_cap(said: str) -> None:
 
 def test_a_long_text_is_read_in_no_time() -> None:
     assert told("max_tokens " * 20_000) is None
+
+
+def test_what_is_left_of_a_window_is_told_apart_from_the_limit_of_a_model():
+    left = "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease one of them"
+    assert (told(left), window(left)) == (9984, 200_000)
+    own = "max_tokens for `llama-3.1-8b-instant` must be less than or equal to 8000"
+    assert (told(own), window(own)) == (8000, None)
