@@ -8,6 +8,7 @@ from agents.messages import AssistantMessage, Message, ToolMessage
 from agents.policy.budgets import Gauge, Room, message_tokens, text_tokens
 from agents.policy.human import split_notes
 from agents.policy.redaction import cut
+from agents.policy.steering import escape_marker
 
 # A stub is about this long: shorter results are not worth one, and none is made of a stub.
 _MIN_CHARS = 400
@@ -66,7 +67,8 @@ def _shortened(message: ToolMessage, stub: Mapping[str, Any]) -> ToolMessage:
     kept = int(stub.get("keep", 0))
     text = f"[Left out to make room: {len(said)} characters of this result{where}. Call the tool again if you need it.]"
     if kept:
-        text = f"{cut(said, kept)[0]}\n{text}"
+        # The cut may take the escape of a look-alike away and leave the marker.
+        text = f"{escape_marker(cut(said, kept)[0])}\n{text}"
     if len(text) >= len(said):
         return message
     return replace(message, text=f"{text}\n\n{notes}" if notes else text)
