@@ -222,7 +222,7 @@ class RunControl:
         waits = {unpaused} if limit is None else {unpaused, asyncio.ensure_future(self._clock.sleep(limit))}
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            if parks and not self._unpaused.is_set():
+            if parks and not unpaused.done() and not self._unpaused.is_set():
                 self.cancel(Halt.PARK)
                 await asyncio.sleep(0)
         finally:
@@ -233,11 +233,12 @@ class RunControl:
     async def _or_park(self, waited: "asyncio.Future[Any]", came: Callable[[], bool]) -> Any:
         """Await a person; after `park_after_s` give the run back, to be resumed by what the person does.
 
-        `came` tells at once whether the person has acted, which `waited` may learn a moment later.
+        `came` tells at once whether the person has acted, which `waited` may learn a moment later; and what `waited`
+        has learned holds, also if it was taken back since.
         """
         try:
             await asyncio.wait({waited}, timeout=self._park_after_s if self._park_after_s > 0 else None)
-            if not came():
+            if not waited.done() and not came():
                 self.cancel(Halt.PARK)
                 await asyncio.sleep(0)
             return await waited

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from agents.commands import CommandKind
+from agents.engine.local import SystemClock
+from agents.errors import ModelError, WireEvidence
 from agents.kinds import FINAL_KINDS
 from agents.ports import Child, SpawnRequest, ToolContext
 from agents.spec import ConcurrencyClass, Resume, Status
@@ -166,3 +168,33 @@ async def test_a_raise_that_makes_no_sense_does_not_end_the_run() -> None:
     run = memory_run(ScriptedModel(["done"]))
     send(run, CommandKind.RAISE, limits={"max_turns": "many"})
     assert (await run.drive()).status is Status.COMPLETED
+
+
+async def test_an_unpause_that_a_pause_follows_at_once_parks_nothing() -> None:
+    for park_after_s in (0, 60):
+        run = memory_run(ScriptedModel(["done"]), park_after_s=park_after_s)
+        send(run, CommandKind.PAUSE, when="before_call")
+        driving = asyncio.create_task(run.drive())
+        await run.log.until("run.waiting")
+        send(run, CommandKind.UNPAUSE)
+        send(run, CommandKind.PAUSE, when="before_call")
+        for _turn_of_the_loop in range(5):
+            await asyncio.sleep(0)
+        assert not driving.done() and not run.log.of("run.continued")
+        send(run, CommandKind.UNPAUSE)
+        assert (await driving).status is Status.COMPLETED
+
+
+async def test_a_pause_right_behind_the_unpause_of_a_quota_wait_holds_the_run() -> None:
+    broke = ModelError("billing", "Insufficient credits", WireEvidence(status=402))
+    run = memory_run(ScriptedModel([broke, "done"]), park_after_s=60, clock=SystemClock())
+    driving = asyncio.create_task(run.drive())
+    await run.log.until("run.waiting")
+    send(run, CommandKind.UNPAUSE)
+    send(run, CommandKind.PAUSE, when="before_call")
+    while len(run.log.of("run.waiting")) < 2:
+        await asyncio.sleep(0)
+        assert not driving.done()
+    send(run, CommandKind.UNPAUSE)
+    assert (await driving).status is Status.COMPLETED
+    assert [one.reason for one in run.log.of("run.waiting")] == ["quota", "pause"]
