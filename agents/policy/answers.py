@@ -63,9 +63,8 @@ _IDS = re.compile(
     r"payment|case|job|task|record|row|entry|mail|email|post|note|reminder)\s?[.:#=]?\s?)\d+\b"
 )
 _NUMBERS = re.compile(r"\d+(?:[.,]\d+)*")
-_QUOTED = re.compile(
-    r"'[^'\n]{1,120}'|\"[^\"\n]{1,120}\"|`[^`\n]{1,120}`|(?:[\w.@-]*/)+[\w.@-]*|\b[\w-]+\.[a-z]{1,4}\b"
-)
+_QUOTED = re.compile(r"['\"`](?:(?<=')[^'\n]{1,120}'|(?<=\")[^\"\n]{1,120}\"|(?<=`)[^`\n]{1,120}`)")
+_NAMING = frozenset("/.")
 _NUMBERED = re.compile(r"^\s*\d+\s*[.):|\t→]\s?", re.M)
 # Made up anew for each answer: hexadecimal, or letters of both cases mixed with digits.
 _LONG = re.compile(r"[A-Za-z0-9_-]{16,}")
@@ -114,7 +113,8 @@ def read_answer(text: str, is_error: bool, *, acts: bool = True, looks: bool = T
     short, rest = _within(text)
     value = _parsed(short) if not rest else None
     plain = _flat(value) if value is not None else short
-    scrubbed = scrub(plain)
+    lines = scrub(plain)
+    scrubbed = " ".join(lines.split())
     low = scrubbed[:_HEAD].casefold()
     failed = is_error or said.reports_failure(low, value)
     heard = said.heard(low)
@@ -126,10 +126,10 @@ def read_answer(text: str, is_error: bool, *, acts: bool = True, looks: bool = T
     if failed:
         window = _ODD.sub(_if_random, _window(scrubbed)).casefold()
         fault = digest(f"{_NUMBERS.sub('#', window)}{tally or ''}")
-        masked = _QUOTED.sub("~", window)
+        masked = _unnamed(window)
         names = masked != window
         family = digest(_NUMBERS.sub("#", masked))
-        sort = said.sort_of_fault(low[:300])
+        sort = said.sort_of_fault(low[:240])
     if not is_error:
         waits, ended = said.pending(low, _status(value) if isinstance(value, dict) else "", heard)
     same = digest(f"{int(failed)}{scrubbed}{rest}")
@@ -148,8 +148,8 @@ def read_answer(text: str, is_error: bool, *, acts: bool = True, looks: bool = T
         and not _NUMBERS.sub("", scrubbed).strip(" ~\t\n.,:;-+TZ\"'{}[]"),
         acknowledges=len(plain) < 400 and said.acknowledges(heard),
         sends=sends,
-        units=_units(plain, value) if looks and not failed else (),
-        length=len(text),
+        units=_units(lines, value is not None) if looks and not failed else (),
+        length=len(plain),
         tally=tally,
         names=names,
         fruitless=acts and said.is_fruitless(low),
@@ -159,9 +159,9 @@ def read_answer(text: str, is_error: bool, *, acts: bool = True, looks: bool = T
 
 
 def scrub(text: str) -> str:
-    """Without what is different each time and says nothing."""
+    """Without what is different each time and says nothing. Lines stay lines."""
     low = text.casefold()
-    if low.startswith("http/"):
+    if "http/" in low[:40]:
         text = _HEADERS.sub("", text)
     if text.count("-") > 3:
         text = _UUID.sub("~", text)
@@ -173,7 +173,7 @@ def scrub(text: str) -> str:
         if label in low:
             text = _LABELLED.sub("~", text)
             break
-    return " ".join(text.split())
+    return text
 
 
 def _within(text: str) -> tuple[str, str]:
@@ -225,16 +225,14 @@ def _without_ids(scrubbed: str, value: Any, sends: bool) -> str:
         return scrubbed
     if isinstance(value, dict):
         kept = {key: one for key, one in value.items() if not _names_id(flat_key(key))}
-        scrubbed = scrub(_flat(kept))
+        scrubbed = " ".join(scrub(_flat(kept)).split())
     return (_NUMBERS if sends else _IDS).sub("#", scrubbed)
 
 
 def _prose(plain: str, value: Any) -> str:
     """What an answer says in words, without numbers and ids: its longest text."""
     if value is not None:
-        parts: list[str] = []
-        _leaves(value, "", parts, 0)
-        plain = max(parts, key=len, default="").partition(":")[2]
+        plain = _longest_text(value)
     return " ".join(word for word in plain[:400].split() if not any(map(str.isdigit, word)))
 
 
@@ -255,7 +253,7 @@ def _status(value: Mapping[str, Any]) -> str:
 
 def _window(text: str) -> str:
     """Where an error says what it is: its beginning and its last words."""
-    return text if len(text) <= 400 else f"{text[:160]} … {text[-240:]}"
+    return text if len(text) <= 300 else f"{text[:120]} … {text[-180:]}"
 
 
 def _if_secret(match: re.Match[str]) -> str:
@@ -274,32 +272,29 @@ def _if_random(match: re.Match[str]) -> str:
     return word if word.islower() or word.isupper() or word.isdigit() else "#"
 
 
-def _units(text: str, value: Any) -> tuple[int, ...]:
+def _units(text: str, is_object: bool) -> tuple[int, ...]:
     """The lines of a text or the leaves of an object. Where in a series an answer stands is no news."""
-    if value is not None:
-        parts: list[str] = []
-        _leaves(value, "", parts, 0)
-    else:
-        parts = (_NUMBERED.sub("", text) if "\n" in text else text).split("\n")
-        if len(parts) < 2 and len(text) > _SHORT_LINE:
-            parts = _PHRASES.split(text)
+    parts = (_NUMBERED.sub("", text) if "\n" in text else text).split("\n")
+    if len(parts) < 2 and len(text) > _SHORT_LINE:
+        parts = _PHRASES.split(text)
     sums: dict[int, None] = {}
     for part in parts[: 2 * _UNITS]:
         bare = part.strip(" \t{}[],")
-        if bare:
+        if bare and not (is_object and flat_key(bare.partition(":")[0][:40]) in _POSITIONS):
             sums[zlib.crc32(bare.encode("utf-8", "surrogatepass"))] = None
     return tuple(sums)[:_UNITS]
 
 
-def _leaves(value: Any, key: str, parts: list[str], depth: int) -> None:
-    if len(parts) > 2 * _UNITS or depth > 12:
-        return
-    if isinstance(value, dict):
-        for name, one in value.items():
-            if flat_key(name) not in _POSITIONS and not volatile_key(name):
-                _leaves(one, name, parts, depth + 1)
-    elif isinstance(value, list):
-        for one in value:
-            _leaves(one, key, parts, depth + 1)
-    else:
-        parts.append(f"{key}:{value}")
+def _unnamed(text: str) -> str:
+    """Without the names in it: what stands in quotes, paths, files."""
+    text = _QUOTED.sub("~", text)
+    return " ".join("~" if _NAMING.intersection(word[1:-1]) else word for word in text.split())
+
+
+def _longest_text(value: Any, depth: int = 0) -> str:
+    if isinstance(value, str):
+        return value
+    if depth > 6 or not isinstance(value, (dict, list)):
+        return ""
+    inner = list(value.values() if isinstance(value, dict) else value)[:40]
+    return max((_longest_text(one, depth + 1) for one in inner), key=len, default="")

@@ -11,6 +11,7 @@ from agents.policy.contents import content_after, is_cosmetic
 from agents.policy.identity_rules import Rule, identified
 from agents.policy.likeness import Words, words_of
 from agents.policy.natures import Nature, moves_money, nature_of
+from agents.policy.shells import Command
 from agents.policy.subjects import (
     about_of,
     address_of,
@@ -36,10 +37,8 @@ class Act:
     tool: str
     nature: Nature | None
     key: str
-    exact: str
     about: str
     narrow: bool
-    tokens: tuple[str, ...]
     path: str
     wait_s: float
     shell: bool
@@ -53,6 +52,18 @@ class Act:
     spent_tokens: int
     spent_usd: float
     args: Any = field(repr=False)
+    pairs: Mapping[str, Any] = field(repr=False)
+    command: Command | None = field(repr=False)
+
+    # Worked out only for the calls and policies that need them.
+
+    @cached_property
+    def exact(self) -> str:
+        return self.key if self.tied else exact(self.tool, self.args)
+
+    @cached_property
+    def tokens(self) -> tuple[str, ...]:
+        return tokens_of(self.pairs, self.command)
 
     @cached_property
     def address(self) -> str:
@@ -79,19 +90,17 @@ def act_of(asked: Asked, rules: Mapping[str, Rule]) -> Act:
     pairs = {flat_key(key): one for key, one in list(args.items())[:200]} if isinstance(args, Mapping) else {}
     meant = meaning_of(args, command)
     about, narrow, path = about_of(tool, args, pairs, command, meant)
-    key = exact_key = ""
+    key = ""
     if rule is not None and not isinstance(rule, bool):
-        key = exact_key = digest(f"{tool}\0{identified(rule, args)}")
+        key = digest(f"{tool}\0{identified(rule, args)}")
     return Act(
         call=asked.call,
         batch=asked.batch,
         tool=tool,
         nature=nature,
         key=key or digest(f"{tool.casefold()}\0{meant}"),
-        exact=exact_key or exact(tool, args),
         about=about,
         narrow=narrow,
-        tokens=tokens_of(pairs, command, args),
         path=path,
         wait_s=wait_of(nature, pairs, command),
         shell=command is not None,
@@ -105,4 +114,6 @@ def act_of(asked: Asked, rules: Mapping[str, Rule]) -> Act:
         spent_tokens=asked.tokens,
         spent_usd=asked.cost_usd,
         args=args,
+        pairs=pairs,
+        command=command,
     )

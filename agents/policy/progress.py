@@ -73,7 +73,9 @@ class Progress:
 
     def _acted(self, act: Act, answer: Answer) -> None:
         nature = act.nature
-        if nature in (Nature.READ, Nature.CHECK, Nature.THINK, Nature.PLAN, Nature.WAIT, None):
+        if nature in (Nature.READ, Nature.CHECK, Nature.THINK, Nature.PLAN, Nature.WAIT):
+            return
+        if nature is None and not (answer.acknowledges or answer.sends):
             return
         done = digest(
             f"{act.key}{answer.same if nature in (Nature.STEP, Nature.SCREEN, Nature.RUN) else answer.shape}!"

@@ -120,7 +120,11 @@ class Repeats:
         if changed:
             return None
         if nature is Nature.OPERATE:
-            return self._found("repeat_operation", act, trace, trace.count, leash=min(progress.moves - trace.moves, 3))
+            leash = min(progress.moves - trace.moves, 3)
+            if act.nature is None:
+                # Nobody knows what it does: perhaps each time a step further. What is learnt meanwhile speaks for it.
+                leash += 3 + min(max(progress.fresh - trace.fresh, 0), 6)
+            return self._found("repeat_operation", act, trace, trace.count, leash=leash)
         return self._found("repeat_state", act, trace, trace.count)
 
     def _found(self, rule: str, act: Act, trace: Trace, count: int, *, leash: int = 0) -> Finding | None:

@@ -153,7 +153,7 @@ def texts_of(args: Any) -> str:
     return "\n".join(found) if found else "\n".join(one for one in args.values() if isinstance(one, str))
 
 
-def tokens_of(pairs: Mapping[str, Any], command: shells.Command | None, args: Any) -> tuple[str, ...]:
+def tokens_of(pairs: Mapping[str, Any], command: shells.Command | None) -> tuple[str, ...]:
     """Names that tie this call to others: paths, ids, hosts. Words that everything has in common are left out."""
     found: dict[str, None] = {}
     if command is not None:
