@@ -89,6 +89,12 @@ class RunControl:
         self.stop: StopRequest | None = None
         self.tally = StopTally()
 
+    def take_over(self) -> None:
+        """Before a run goes on that a former worker held: a pause that took effect there is over when a person says
+        so, not when the worker changes. Its command is done and does not come again."""
+        if self._journal.transcript.paused:
+            self._paused_at = "after_batch"
+
     def govern(self, task: asyncio.Task[Any]) -> None:
         """Name the task that a halt cancels; a halt that came earlier cancels it now."""
         self._task = task

@@ -97,6 +97,7 @@ class Running:
         """Drive from where `log` stands to an end. Never raises for what happens inside the run."""
         for event in log:
             self.transcript.apply(event.data, turn=event.turn, call=event.call, at=event.at, seq=event.seq)
+        self.control.take_over()
         main = asyncio.create_task(self._main(), name=f"run {self.spec.id}")
         listener = asyncio.create_task(self.control.listen(), name=f"inbox {self.spec.id}")
         self.control.govern(main)

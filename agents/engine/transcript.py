@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from agents import kinds
+from agents.commands import CommandKind
 from agents.kinds import Body
 from agents.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from agents.policy import compression, shortening
@@ -61,6 +62,7 @@ class Transcript:
     commands: set[str] = field(default_factory=set)
     injected: set[str] = field(default_factory=set)
     stopping: bool = False
+    paused: bool = False
     last_answer: str = ""
     answered: bool = False
     cut_in_a_row: int = 0
@@ -194,8 +196,14 @@ class Transcript:
 
     def _received(self, body: kinds.CommandReceived, turn: int | None, call: str | None, at: datetime) -> None:
         self.commands.add(body.command)
+        if body.command_kind == CommandKind.UNPAUSE:
+            self.paused = False
+
+    def _waiting(self, body: kinds.RunWaiting, turn: int | None, call: str | None, at: datetime) -> None:
+        self.paused = body.reason == "pause"
 
     def _continued(self, body: kinds.RunContinued, turn: int | None, call: str | None, at: datetime) -> None:
+        self.paused = False
         if call in self.batch and body.decision and not body.problem:
             self.batch[call].decision = body
 
@@ -218,6 +226,7 @@ _HANDLERS: dict[str, Any] = {
     "run.queued": Transcript._queued,
     "run.started": Transcript._started,
     "run.stopping": Transcript._stopping,
+    "run.waiting": Transcript._waiting,
     "run.continued": Transcript._continued,
     "turn.started": Transcript._turn_started,
     "turn.completed": Transcript._turn_completed,

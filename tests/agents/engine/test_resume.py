@@ -4,10 +4,11 @@ import asyncio
 
 import pytest
 
+from agents.commands import CommandKind
 from agents.engine.transcript import Transcript
 from agents.spec import ConcurrencyClass, Resume, Status
 from agents.testing import MemoryLog, MemoryRun, ScriptedModel, asks, memory_run
-from tests.agents.engine.doubles import echo, gate
+from tests.agents.engine.doubles import command, echo, gate
 
 
 def crash(run: MemoryRun, upto: int) -> MemoryLog:
@@ -106,3 +107,37 @@ async def test_a_fenced_run_writes_nothing_more_and_ends_its_tools() -> None:
     ended = await asyncio.wait_for(driving, 2)
     assert ended.how == "fenced"
     assert len(run.log.events) == seen
+
+
+@pytest.mark.parametrize("how", ["dies", "drained", "parked"])
+async def test_a_paused_run_stays_paused_when_its_worker_goes(how: str) -> None:
+    tool = echo()
+    first = memory_run(ScriptedModel([asks(("echo", {}))]), tools=[tool], park_after_s=0.01 if how == "parked" else 600)
+    first.inbox.send(command(CommandKind.PAUSE, first.spec.id))
+    driving = asyncio.create_task(first.drive())
+    await first.log.until("run.waiting")
+    if how == "dies":
+        driving.cancel()
+    elif how == "drained":
+        first.running.drain()
+    if how != "dies":
+        assert (await driving).how == how
+    log = crash(first, len(first.log.events))
+    again = memory_run(ScriptedModel(["done"]), tools=[tool], log=log, spec=first.spec, epoch=2)
+    driving = asyncio.create_task(again.drive())
+    while len(log.of("run.waiting")) < 2:
+        await asyncio.sleep(0)
+        assert not driving.done()
+    again.inbox.send(command(CommandKind.UNPAUSE, first.spec.id))
+    assert (await driving).status is Status.COMPLETED
+
+
+async def test_a_parked_pause_that_was_ended_is_over() -> None:
+    first = memory_run(ScriptedModel([]), park_after_s=0.01)
+    first.inbox.send(command(CommandKind.PAUSE, first.spec.id, when="before_call"))
+    assert (await first.drive()).how == "parked"
+    again = memory_run(ScriptedModel(["done"]), log=first.log, spec=first.spec, epoch=2)
+    again.inbox.send(command(CommandKind.UNPAUSE, first.spec.id))
+    assert (await again.drive()).status is Status.COMPLETED
+    assert len(first.log.of("run.waiting")) == 1
+    assert not fold(first.log).paused
