@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
@@ -91,9 +91,10 @@ class RunControl:
 
     def take_over(self) -> None:
         """Before a run goes on that a former worker held: a pause that took effect there is over when a person says
-        so, not when the worker changes. Its command is done and does not come again."""
+        so, and a limit that was raised stays raised. Their commands are done and do not come again."""
         if self._journal.transcript.paused:
             self._paused_at = "after_batch"
+        self._lift({name: Decimal(value) for name, value in self._journal.transcript.raised.items()})
 
     def govern(self, task: asyncio.Task[Any]) -> None:
         """Name the task that a halt cancels; a halt that came earlier cancels it now."""
@@ -259,9 +260,7 @@ class RunControl:
             raised = {name: Decimal(str(wanted[name])) for name in LIMIT_NAMES if wanted.get(name) is not None}
         except (ArithmeticError, AttributeError, TypeError):
             return  # whoever took the command in should have refused it; no reason to end the run
-        self.limits = replace(
-            self.limits, **{name: Limit(value=value, source="raised") for name, value in raised.items()}
-        )
+        self._lift(raised)
         self._journal.write(
             kinds.FuseRaised(
                 limits={name: str(value) for name, value in raised.items()},
@@ -269,3 +268,7 @@ class RunControl:
                 reason=command.reason or "",
             )
         )
+
+    def _lift(self, raised: Mapping[str, Decimal]) -> None:
+        found = {name: Limit(value=value, source="raised") for name, value in raised.items() if name in LIMIT_NAMES}
+        self.limits = replace(self.limits, **found)

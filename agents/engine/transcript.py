@@ -63,6 +63,7 @@ class Transcript:
     injected: set[str] = field(default_factory=set)
     stopping: bool = False
     paused: bool = False
+    raised: dict[str, str] = field(default_factory=dict)
     last_answer: str = ""
     answered: bool = False
     cut_in_a_row: int = 0
@@ -207,6 +208,9 @@ class Transcript:
         if call in self.batch and body.decision and not body.problem:
             self.batch[call].decision = body
 
+    def _raised(self, body: kinds.FuseRaised, turn: int | None, call: str | None, at: datetime) -> None:
+        self.raised.update(body.limits)
+
     def _child(self, body: kinds.ChildStarted, turn: int | None, call: str | None, at: datetime) -> None:
         if call in self.batch:
             self.batch[call].child = body.run
@@ -239,4 +243,5 @@ _HANDLERS: dict[str, Any] = {
     "context.compressed": Transcript._compressed,
     "command.received": Transcript._received,
     "child.started": Transcript._child,
+    "fuse.raised": Transcript._raised,
 }

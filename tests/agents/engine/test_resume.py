@@ -6,6 +6,7 @@ import pytest
 
 from agents.commands import CommandKind
 from agents.engine.transcript import Transcript
+from agents.policy.limits import limits_from
 from agents.spec import ConcurrencyClass, Resume, Status
 from agents.testing import MemoryLog, MemoryRun, ScriptedModel, asks, memory_run
 from tests.agents.engine.doubles import command, echo, gate
@@ -141,3 +142,19 @@ async def test_a_parked_pause_that_was_ended_is_over() -> None:
     assert (await again.drive()).status is Status.COMPLETED
     assert len(first.log.of("run.waiting")) == 1
     assert not fold(first.log).paused
+
+
+async def test_a_raised_limit_stays_raised_when_the_worker_changes() -> None:
+    script = [asks(("echo", {})), asks(("echo", {})), "done"]
+    first = memory_run(ScriptedModel(script), tools=[echo()], limits=limits_from({"max_steps": 1}, "request"))
+    first.inbox.send(command(CommandKind.RAISE, first.spec.id, limits={"max_steps": "5"}))
+    first.inbox.send(command(CommandKind.PAUSE, first.spec.id))
+    driving = asyncio.create_task(first.drive())
+    await first.log.until("run.waiting")
+    first.running.drain()
+    assert (await driving).how == "drained"
+    again = memory_run(ScriptedModel(script[1:]), tools=[echo()], log=first.log, spec=first.spec, epoch=2)
+    again.inbox.send(command(CommandKind.UNPAUSE, first.spec.id))
+    assert (await again.drive()).status is Status.COMPLETED
+    limit = again.running.control.limits.max_steps
+    assert limit is not None and limit.source == "raised"
