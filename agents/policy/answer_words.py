@@ -31,6 +31,8 @@ _FRUITLESS = phrases("answers", "fruitless")
 _SENT_WORDS = words("answers", "sent_words")
 _ACK_WORDS = words("answers", "ack_words")
 _LEFT_WORDS, _DONE_COUNTS = words("answers", "left_words"), words("answers", "done_counts")
+# The naught of 1000 is none.
+_ZERO = re.compile(r"[1-9][0-9.,]*")
 _EXIT = re.compile(r"exit(?:ed)?(?: with)?(?: code| status)?[ :=]+[1-9]")
 _HTTP = re.compile(r"^\W*(?:http/\S+ )?[45]\d\d\b(?! (?:rows|items|records|files|lines|results|passed))")
 _NAMED = re.compile(r"^\W*[a-z_.]*(?:error|exception)\b\s*[:(]")
@@ -130,12 +132,14 @@ def is_empty(low: str, value: Any) -> bool:
         nothing = 0 in totals or "0" in totals
         return not value or nothing or (bool(lists) and not any(lists))
     bare = low.strip(" \t\n.!'\"")
-    return bare in NOTHING or (len(low) < 160 and _holds(low, _EMPTY_PHRASES))
+    return bare in NOTHING or (len(low) < 160 and _holds(_ZERO.sub("#", low), _EMPTY_PHRASES))
 
 
 def is_fruitless(low: str) -> bool:
     """Whether a report tells, in whatever words, that nothing came of it."""
-    return _holds(low, _FRUITLESS)
+    return low.startswith(("no ", "nothing", "none", "kein", "aucun", "ingen", "nada", "nessun")) or _holds(
+        low, _FRUITLESS
+    )
 
 
 def tells_sent(said: tuple[str, ...]) -> bool:

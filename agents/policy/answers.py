@@ -158,6 +158,12 @@ def read_answer(text: str, is_error: bool, *, acts: bool = True, looks: bool = T
     )
 
 
+def answer_from(heard: Mapping[str, Any]) -> Answer:
+    """An answer from its plain data."""
+    tally = heard["tally"]
+    return Answer(**{**heard, "units": tuple(heard["units"]), "tally": None if tally is None else tuple(tally)})
+
+
 def scrub(text: str) -> str:
     """Without what is different each time and says nothing. Lines stay lines."""
     low = text.casefold()

@@ -29,6 +29,9 @@ _NUMBER = re.compile(r"^[+-]?\d{1,15}(?:\.\d{1,10})?$")
 _URL = re.compile(r"^https?://(?:www\.)?", re.I)
 _TRACKING = re.compile(r"(?:^|&)(?:utm_\w+|ref|fbclid|gclid|_|cb|cachebust\w*|nocache|rand|t|ts)=[^&]*")
 _SLASHES = re.compile(r"(?<!:)/{2,}|/\./")
+_MADE_UP = re.compile(
+    r"(?:client|request|req|idempot|correlation|trace|dedup)\w*(?:id|uid|uuid|guid|key|ref|nonce|token)$|(?:msg|message|call)u?(?:uid|uuid|guid)$"
+)
 _WORDLESS = re.compile(r"[^a-z0-9]+")
 
 
@@ -116,7 +119,7 @@ def _walk_object(value: Mapping[Any, Any], out: list[str], depth: int) -> None:
     hide_titles = any(key in BODIES for key, _ in pairs)
     out.append("{")
     for key, one in pairs:
-        if one is None or one == "" or key in VOLATILE or key in COSMETIC or (hide_titles and key in TITLES):
+        if one is None or one == "" or is_volatile(key) or key in COSMETIC or (hide_titles and key in TITLES):
             continue
         if isinstance(one, str) and key in _TIME_KEYS and _PRECISE.match(one) and one[17:19] not in ("00", "59"):
             continue
@@ -125,6 +128,12 @@ def _walk_object(value: Mapping[Any, Any], out: list[str], depth: int) -> None:
         _walk(one, out, depth + 1)
         out.append(";")
     out.append("}")
+
+
+@lru_cache(maxsize=4096)
+def is_volatile(key: str) -> bool:
+    """Whether an argument is made up anew for each call: nonces, request and client ids, times of asking."""
+    return key in VOLATILE or _MADE_UP.match(key) is not None
 
 
 def _walk_text(text: str, out: list[str], depth: int) -> None:

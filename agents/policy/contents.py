@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any
 
+from agents.policy.asked import Edited
 from agents.policy.canonical import digest
 
 _OLD, _NEW = ("oldstr", "oldstring", "old", "search"), ("newstr", "newstring", "new", "replace")
@@ -32,13 +34,24 @@ def is_cosmetic(pairs: Mapping[str, Any]) -> bool:
     return False
 
 
-def content_after(pairs: Mapping[str, Any]) -> str | None:
+def content_after(pairs: Mapping[str, Any]) -> tuple[str, ...]:
+    """The checksums by which a file would be known after a write that holds its whole content."""
     if any(key in pairs for key in _OLD):
-        return None
+        return ()
     found = next((pairs[key] for key in _CONTENTS if isinstance(pairs.get(key), str)), None)
-    return None if found is None else content_sum(found)
+    return () if found is None else (content_sum(found), exact_sum(found))
 
 
 def content_sum(text: str) -> str:
     """A file's content as a checksum; blanks at the ends of lines do not count."""
     return digest("\n".join(line.rstrip() for line in text.split("\n")).rstrip())
+
+
+def exact_sum(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def edited(content: str | None) -> Edited:
+    """What a file holds, from its content (None: it was removed)."""
+    text = content if content is not None else "\0gone"
+    return Edited(exact=exact_sum(text), loose=content_sum(text), code=digest(bare(text)))

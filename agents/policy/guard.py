@@ -5,12 +5,12 @@ plain data that survives a resume. Call `judge` for the calls of a batch in orde
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from agents.policy import orders
-from agents.policy.answers import Answer, read_answer
-from agents.policy.asked import NO_HINTS, Answered, Asked, Hints
+from agents.policy.answers import Answer, answer_from, read_answer
+from agents.policy.asked import NO_HINTS, Answered, Asked, Edited, Hints
 from agents.policy.families import Families
 from agents.policy.findings import Finding
 from agents.policy.identity import Act, act_of
@@ -43,7 +43,7 @@ class Guard:
         self._batch = self._settled = self._escalated = 0
         self._asked: dict[int, tuple[Act, Verdict | None, str]] = {}
         self._told: set[int] = set()
-        self._done: list[tuple[Act, Answer | None, Mapping[str, str | None]]] = []
+        self._done: list[tuple[Act, Answer | None, Mapping[str, Edited]]] = []
         if state:
             self._load(state)
 
@@ -155,10 +155,7 @@ class Guard:
         if row is None:
             return None
         act, verdict, name = row
-        looks = act.nature is None or act.nature in LOOKS
-        answer = read_answer(
-            answered.text, answered.is_error, acts=not looks or act.nature is None, looks=looks and act.narrow
-        )
+        answer = self._read(act, answered)
         if answered.seq is not None:
             act.call = answered.seq
         self._done.append((act, answer, answered.edits))
@@ -171,6 +168,18 @@ class Guard:
         if detector is not None and detector.still_same(act, answer):
             return verdict
         return replace(verdict, rung=Rung.OBSERVE, mode=None, explanation="The answer has changed: let through.")
+
+    def _read(self, act: Act, answered: Answered) -> Answer:
+        if answered.heard is not None:
+            return answer_from(answered.heard)
+        looks = act.nature is None or act.nature in LOOKS
+        acts = not looks or act.nature is None
+        return read_answer(answered.text, answered.is_error, acts=acts, looks=looks and act.narrow)
+
+    def heard(self, call: int) -> dict[str, Any] | None:
+        """What was read out of the answer to a call of this batch, as plain data: kept beside a stub in the log, it
+        lets a fold learn (`Answered.heard`) what the run had learnt."""
+        return next((asdict(one) for act, one, _ in self._done if one is not None and act.number == call), None)
 
     def _settle(self) -> None:
         """The batch is over: the model reads its answers, so they count from now on."""

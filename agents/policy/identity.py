@@ -27,11 +27,13 @@ from agents.policy.subjects import (
 
 @dataclass(kw_only=True)
 class Act:
-    """A call as the guard sees it. `key`: its meaning; `exact`: its arguments as given; `about`: the thing it looks at
-    or touches, without range and query; `address`: whom it reaches, without the words; `tokens`: names in it that tie
-    it to other calls; `content`: what a file will hold after it; `cosmetic`: an edit of remarks or blanks alone.
+    """A call as the guard sees it. `number`: as it was asked; `call`: as evidence names it; `key`: its meaning;
+    `exact`: its arguments as given; `about`: the thing it is about, without range and query; `narrow`: whether other
+    calls may be about the same thing; `address`: whom it reaches, without the words; `tokens`: names in it that tie it
+    to other calls; `content`: checksums of what a file will hold after it; `cosmetic`: an edit of remarks or blanks.
     """
 
+    number: int
     call: int
     batch: int
     tool: str
@@ -48,7 +50,7 @@ class Act:
     tied: bool
     money: bool
     cosmetic: bool
-    content: str | None
+    content: tuple[str, ...]
     spent_tokens: int
     spent_usd: float
     args: Any = field(repr=False)
@@ -94,6 +96,7 @@ def act_of(asked: Asked, rules: Mapping[str, Rule]) -> Act:
     if rule is not None and not isinstance(rule, bool):
         key = digest(f"{tool}\0{identified(rule, args)}")
     return Act(
+        number=asked.call,
         call=asked.call,
         batch=asked.batch,
         tool=tool,
@@ -110,7 +113,7 @@ def act_of(asked: Asked, rules: Mapping[str, Rule]) -> Act:
         tied=rule is not None and not isinstance(rule, bool),
         money=moves_money(tool),
         cosmetic=nature is Nature.EDIT and is_cosmetic(pairs),
-        content=content_after(pairs) if nature is Nature.EDIT else None,
+        content=content_after(pairs) if nature is Nature.EDIT else (),
         spent_tokens=asked.tokens,
         spent_usd=asked.cost_usd,
         args=args,

@@ -38,15 +38,15 @@ class Idling:
         return self._edit(act, progress)
 
     def _edit(self, act: Act, progress: Progress) -> Finding | None:
-        paths = self._wrote.get(act.key) or ([act.path] if act.content is not None and act.path else [])
+        paths = self._wrote.get(act.key) or ([act.path] if act.content and act.path else [])
         found: Finding | None = None
         for path in paths:
             state = progress.file(path)
             if state is None:
                 continue
             refused = self._oscillation_refused.get(path) or 0
-            back = act.content in state.sums[:-1] if act.content is not None else act.key in self._wrote
-            if state.idle and (act.content is None or act.content == state.sums[-1]):
+            back = any(one in state.sums[:-1] for one in act.content) if act.content else act.key in self._wrote
+            if state.idle and (not act.content or state.sums[-1] in act.content):
                 found = self._found("edit_without_change", act, state.idle + refused, "writes that changed nothing")
             elif state.returns and back:
                 found = self._found("edit_oscillation", act, state.returns + refused, "ways back to an old content")
@@ -111,7 +111,7 @@ class Idling:
             self.plans += 1
         elif act.nature is Nature.THINK:
             self.thoughts += 1
-        for path in self._wrote.get(act.key) or ([act.path] if act.path and act.content is not None else []):
+        for path in self._wrote.get(act.key) or ([act.path] if act.path and act.content else []):
             self._oscillation_refused.put(path, (self._oscillation_refused.get(path) or 0) + 1)
 
     def person_spoke(self) -> None:

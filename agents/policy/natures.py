@@ -93,6 +93,8 @@ def _by_name(tool: str) -> tuple[Nature | None, bool]:
     first = words[0] if words else ""
     if known & verbs.EXEC and not (first in verbs.READ or first in verbs.SURE_OUT):
         return None, True
+    if known & verbs.KEYS:
+        return Nature.STEP, False
     if known & verbs.WAIT:
         return Nature.WAIT, False
     if known & verbs.THINK:

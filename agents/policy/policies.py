@@ -12,6 +12,9 @@ from agents.policy.identity_rules import Rule, check_expression
 from agents.policy.vocabulary import words
 
 NAMES = ("strict", "ladder", "default", "off")
+_OWN = ("note", "fuses", "stop_when", "ladder", "rules", "identity", "tools", "escalate", "shadow")
+# What other rooms read out of a policy, and check themselves.
+_OF_OTHERS = ("approvals", "compression_model", "credentials", "on_quota", "unpriced", "last_word")
 MODES = ("refuse", "stub", "observe")
 RULES = words("rules", "names")
 _MOST = 10**12
@@ -100,20 +103,7 @@ def read_policy(content: bytes, *, is_json: bool = False) -> dict[str, Any]:
 
 def policy_from(body: Mapping[str, Any], name: str) -> Policy:
     """Check a policy's data. Raises ConfigError `bad_policy`, whose message names the place and what is right there."""
-    known: tuple[str, ...] = (
-        "note",
-        "fuses",
-        "stop_when",
-        "ladder",
-        "rules",
-        "identity",
-        "tools",
-        "escalate",
-        "shadow",
-        "credentials",
-    )
-    known += ("unpriced", "last_word", "final_call")
-    _only(body, known, "the policy")
+    _only(body, (*_OWN, *_OF_OTHERS), "the policy")
     fuses = {**_fuses(body, "fuses"), **_fuses(body, "stop_when")}
     ladder, identity = _ladder(body)
     rules = {rule: _numbers(rule, given) for rule, given in _table(body, "rules").items()}

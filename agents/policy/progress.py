@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.policy.answers import Answer
+from agents.policy.asked import Edited
 from agents.policy.bounded import Bounded
 from agents.policy.canonical import digest
-from agents.policy.contents import bare, content_sum
 from agents.policy.identity import Act
 from agents.policy.natures import LOOKS, Nature
 from agents.policy.verbs import segments
@@ -55,7 +55,7 @@ class Progress:
         row = self._files.get(path)
         return FileState(*row) if row else None
 
-    def learn(self, act: Act, answer: Answer, edits: Mapping[str, str | None]) -> None:
+    def learn(self, act: Act, answer: Answer, edits: Mapping[str, Edited]) -> None:
         if act.nature is Nature.WAIT or act.wait_s:
             self.waits += 1
         news = digest(f"{act.key}{answer.same}")
@@ -95,10 +95,9 @@ class Progress:
         for token in tokens:
             self._changed.put(token, self.stamp)
 
-    def _edited(self, act: Act, edits: Mapping[str, str | None]) -> None:
-        for path, content in list(edits.items())[:16]:
-            text = content if isinstance(content, str) else ""
-            now, code = content_sum(text), digest(bare(text))
+    def _edited(self, act: Act, edits: Mapping[str, Edited]) -> None:
+        for path, edit in list(edits.items())[:16]:
+            now, code = edit.loose or edit.exact, edit.code
             row = self._files.get(path)
             state = FileState(*row) if row else FileState([], first=act.call)
             state.last = act.call
@@ -111,7 +110,7 @@ class Progress:
             else:
                 state.returns = state.idle = 0
                 state.sums.append(now)
-                cosmetic = bool(row) and code == state.code
+                cosmetic = bool(row) and bool(code) and code == state.code
                 self.idle_edits += cosmetic or _on_paper(path)
                 if not cosmetic:
                     self._change((*act.tokens, path.casefold(), "/".join(path.casefold().split("/")[-2:])), world=True)

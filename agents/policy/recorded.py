@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.policy.asked import Answered, Asked, Hints
+from agents.policy.contents import edited
 from agents.policy.guard import Guard, refuses
 from agents.policy.policies import Policy
 from agents.verdicts import Rung, Verdict
@@ -90,7 +91,7 @@ def _step(guard: Guard, number: int, call: dict[str, Any], hints: Mapping[str, H
             if result is None
             else json.dumps(result, ensure_ascii=False),
             is_error=bool(call.get("is_error")),
-            edits={str(path): one if isinstance(one, str) else None for path, one in edits.items()},
+            edits={str(path): edited(one if isinstance(one, str) else None) for path, one in edits.items()},
         ),
     )
     return settled or first, True

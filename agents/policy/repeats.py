@@ -120,7 +120,7 @@ class Repeats:
         if changed:
             return None
         if nature is Nature.OPERATE:
-            leash = min(progress.moves - trace.moves, 3)
+            leash = min(progress.moves - trace.moves, 2)
             if act.nature is None:
                 # Nobody knows what it does: perhaps each time a step further. What is learnt meanwhile speaks for it.
                 leash += 3 + min(max(progress.fresh - trace.fresh, 0), 6)

@@ -3,8 +3,10 @@
 from dataclasses import astuple, dataclass, field
 from typing import Any
 
+from agents.policy import likeness
 from agents.policy.answers import Answer
 from agents.policy.bounded import Bounded
+from agents.policy.canonical import meaning
 from agents.policy.findings import Finding
 from agents.policy.identity import Act
 from agents.policy.natures import Nature
@@ -45,6 +47,9 @@ class Echo:
     said: str = ""
     keys: list[str] = field(default_factory=list)
     abouts: list[str] = field(default_factory=list)
+    words: list[list[int]] = field(default_factory=list)
+    near: bool = True
+    long: bool = False
 
 
 class Staleness:
@@ -72,7 +77,7 @@ class Staleness:
         echo = self._echoes.get(act.tool)
         if echo is not None and echo.count > 1:
             return Finding(
-                rule="empty_answers" if echo.empty and act.about in echo.abouts else "same_answer",
+                rule=_rule(act, echo),
                 count=echo.count,
                 fingerprint=act.key,
                 first=echo.first,
@@ -116,9 +121,13 @@ class Staleness:
         echo = self._echoes.get(act.tool)
         now = "empty" if answer.empty else answer.same
         if echo is None or echo.same != now:
-            echo = Echo(same=now, first=act.call, empty=answer.empty)
+            echo = Echo(same=now, long=answer.length >= _SHORT, first=act.call, empty=answer.empty)
         if act.key not in echo.keys and echo.batch != act.batch:
             echo.count += 1
+            words = act_words(act)
+            # One question in other words, or the questions of a series?
+            echo.near = echo.near and (not echo.words or likeness.alike(words, likeness.load(echo.words)))
+            echo.words = likeness.dump(words)
             echo.keys = [*echo.keys[-15:], act.key]
             if act.about not in echo.abouts:
                 echo.abouts = [*echo.abouts[-15:], act.about]
@@ -127,7 +136,7 @@ class Staleness:
 
     def still_same(self, act: Act, answer: Answer) -> bool:
         echo = self._echoes.get(act.tool)
-        if answer.empty and echo is not None and echo.empty:
+        if echo is not None and (echo.same == answer.same or (answer.empty and echo.empty)):
             return True
         shelf = self._shelves.get(act.about)
         if shelf is None or answer.failed or not answer.units:
@@ -154,3 +163,14 @@ class Staleness:
     def load(self, rows: list[Any]) -> None:
         self._shelves.load([(key, Shelf(*row)) for key, row in rows[0]])
         self._echoes.load([(key, Echo(*row)) for key, row in rows[1]])
+
+
+def _rule(act: Act, echo: Echo) -> str:
+    if echo.empty:
+        return "empty_answers" if act.about in echo.abouts else "same_answer"
+    same_question = echo.near and echo.long and likeness.alike(act_words(act), likeness.load(echo.words))
+    return "same_answer_near" if same_question else "same_answer"
+
+
+def act_words(act: Act) -> likeness.Words:
+    return likeness.words_of(meaning(act.args))

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from agents.policy.asked import Edited
 from agents.policy.bounded import Bounded
-from agents.policy.canonical import digest
 from agents.policy.findings import Finding
 from agents.policy.identity import Act
 from agents.policy.policies import Fuses
@@ -48,14 +48,14 @@ class Counted:
         found.first, found.last, found.fingerprint = row[1], row[2], act.exact
         return found
 
-    def learn(self, act: Act, failed: bool, edits: Mapping[str, str | None], fuses: Fuses) -> Finding | None:
+    def learn(self, act: Act, failed: bool, edits: Mapping[str, Edited], fuses: Fuses) -> Finding | None:
         """Count what a call has done; a file that went back once too often trips at once."""
         self.failures = self.failures + 1 if failed else 0
         row = self._calls.get(act.exact)
         if row is not None:
             row[2] = act.call
-        for path, content in list(edits.items())[:64]:
-            self._wrote(path, digest(content if isinstance(content, str) else "\0gone"))
+        for path, edit in list(edits.items())[:64]:
+            self._wrote(path, edit.exact)
         if fuses.max_oscillations is not None and self.oscillations > fuses.max_oscillations:
             return _trip(
                 "max_oscillations",

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.policy import shells
-from agents.policy.canonical import TITLES, VOLATILE, digest, flat_key, meaning, plain_place
+from agents.policy.canonical import TITLES, digest, flat_key, is_volatile, meaning, plain_place
 from agents.policy.natures import COMMAND_KEYS, SQL_KEYS, Nature, is_shell, nature_by_verb
 from agents.policy.vocabulary import words
 
@@ -92,7 +92,7 @@ def about_of(
     rest = {
         key: one
         for key, one in pairs.items()
-        if key not in RANGES and key not in QUERIES and key not in VOLATILE and not (key in TITLES and len(pairs) > 1)
+        if key not in RANGES and key not in QUERIES and not is_volatile(key) and not (key in TITLES and len(pairs) > 1)
     }
     tables = " ".join(
         sorted(

@@ -36,3 +36,4 @@ CJK = (
     ("set", words("verbs", "cjk_set")),
     ("read", words("verbs", "cjk_read")),
 )
+KEYS = words("verbs", "keys")

@@ -208,3 +208,18 @@ def test_file_that_goes_back_and_forth_is_left_alone_in_the_end() -> None:
     answer = walk(calls)
     assert rung_of(answer, 5) == "block"
     assert 5 not in answer["executed"]
+
+
+def test_fold_over_a_log_with_stubs_learns_what_the_run_had_learnt() -> None:
+    live, fold = Guard(policy()), Guard(policy())
+    for n in range(1, 9):
+        asked = Asked(call=n, batch=n, tool="read_file", args={"path": "a.txt", "offset": n})
+        verdict = live.judge(asked)
+        assert fold.judge(asked) == verdict
+        settled = live.observe(n, Answered(text="one line\nand another line\nand a third"))
+        if settled is not None and settled.mode is BlockMode.STUB:
+            kept = json.loads(json.dumps(live.heard(n)))
+            assert fold.observe(n, Answered(text=stub(settled), heard=kept)) == settled
+        else:
+            fold.observe(n, Answered(text="one line\nand another line\nand a third"))
+    assert fold.state() == live.state()

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.policy.asked import Answered, Asked, Hints
+from agents.policy.contents import edited
 from agents.policy.guard import Guard
 from agents.policy.recorded import judged_line
 from tests.agents.policy.guarding import policy
@@ -59,7 +60,12 @@ def test_no_sequence_makes_the_guard_raise(calls: list[dict[str, Any]], together
         for n, one in enumerate(calls + calls, 1):
             asked = Asked(call=n, batch=n // 3 if together else n, tool=one["tool"], args=one["args"], hints=Hints())
             guard.judge(asked)
-            guard.observe(n, Answered(text=one["result"], is_error=one["error"], edits=one["edits"]))
+            guard.observe(
+                n,
+                Answered(
+                    text=one["result"], is_error=one["error"], edits={p: edited(c) for p, c in one["edits"].items()}
+                ),
+            )
         guard.person_spoke("again")
         guard.said("text", 90)
         guard.compressed(91)
@@ -90,7 +96,7 @@ def test_memory_stays_bounded() -> None:
     for n in range(1, 3_001):
         kind = ("read_file", "send_email", "edit_file", "bash")[n % 4]
         guard.judge(Asked(call=n, batch=n, tool=kind, args={"path": f"f{n}", "to": f"a{n}", "command": f"echo {n}"}))
-        edits = {f"f{n}": str(n)} if kind == "edit_file" else {}
+        edits = {f"f{n}": edited(str(n))} if kind == "edit_file" else {}
         guard.observe(n, Answered(text=f"line {n}\nother {n}", is_error=n % 7 == 0, edits=edits))
         if n in (2_000, 3_000):
             sizes.append(len(json.dumps(guard.state())))

@@ -18,8 +18,9 @@ def test_our_own_sequences_are_judged_as_they_should_be() -> None:
 
 
 def test_sequences_written_blind_are_judged_no_worse_than_at_first_sight() -> None:
-    """Written by someone who had not seen the rules. First sight: 22 of 30 loops, 1 of 30 healthy runs stopped."""
+    """Written by someone who had not seen the rules. At first sight 22 of 30 loops were caught in time, 1 of 30 healthy
+    runs was stopped, none refused, 2 stubbed; what they taught is in the rules since."""
     found = score("sequences_blind.jsonl")
-    assert found.caught >= 22, found
-    assert found.stopped <= 1 and found.refused == 0, found
+    assert found.caught >= 29, found
+    assert (found.stopped, found.refused) == (0, 0), found
     assert found.stubbed <= 2, found
