@@ -119,9 +119,11 @@ class CallContext:
                 "ended. Nothing more is started in one until some of them end; restart the worker if none does.",
                 kind="too_many_deaf",
             )
-        future = POOL.submit(work)
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        future = POOL.submit(work, ended)
         try:
-            return await asyncio.shield(future)
+            await ended
+            return future.result()
         except asyncio.CancelledError:
             self._token.cancelled = True
             if not await _ends_within(future, LISTENING_S):

@@ -54,12 +54,17 @@ class ThreadPool:
     def give_back(self, thread: _Thread) -> None:
         self._idle.append(thread)
 
-    def submit(self, work: Work) -> "asyncio.Future[Any]":
-        """A future on the running loop. Cancelling it does not stop the thread; its late result is dropped."""
+    def submit(self, work: Work, ended: "asyncio.Future[None] | None" = None) -> "asyncio.Future[Any]":
+        """A future on the running loop. Cancelling it does not stop the thread; its late result is dropped.
+
+        `ended` is settled with it: who awaits that may be cancelled and leave the future as it is.
+        """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
 
         def settle(result: Any, error: BaseException | None) -> None:
+            if ended is not None and not ended.done():
+                ended.set_result(None)
             if future.done():
                 return
             if error is None:

@@ -33,35 +33,33 @@ LINGER_S = 0.002
 class Ticket:
     """The promise of one `emit`: awaiting it waits for the commit. Costs no future unless somebody awaits it."""
 
-    __slots__ = ("_error", "_future", "_hurry", "_seq")
+    __slots__ = ("_error", "_hurry", "_seq", "_waiting")
 
     def __init__(self, hurry: Callable[[], None]) -> None:
         self._hurry = hurry
         self._seq: int | None = None
         self._error: BaseException | None = None
-        self._future: asyncio.Future[int] | None = None
+        self._waiting: list[asyncio.Future[None]] = []
 
     def __await__(self) -> Generator[object, None, int]:
+        if self._seq is None and self._error is None:
+            # Each that waits has a future of its own: one that is cancelled takes nothing from the others.
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(future)
+            self._hurry()
+            yield from future.__await__()
         if self._error is not None:
             raise self._error
-        if self._seq is not None:
-            return self._seq
-        if self._future is None:
-            self._future = asyncio.get_running_loop().create_future()
-            self._hurry()
-        # Shielded: several may wait, and one that is cancelled must not take the future from the others.
-        return (yield from asyncio.shield(self._future).__await__())
+        assert self._seq is not None
+        return self._seq
 
     def settle(self, seq: int | None, error: BaseException | None) -> None:
         """On the loop's thread."""
         self._seq, self._error = seq, error
-        if self._future is not None and not self._future.done():
-            if error is not None:
-                self._future.set_exception(error)
-                self._future.exception()  # an awaiter may have been cancelled: not an unheard error
-            else:
-                assert seq is not None
-                self._future.set_result(seq)
+        for future in self._waiting:
+            if not future.done():
+                future.set_result(None)
+        self._waiting.clear()
 
 
 @dataclass(slots=True, kw_only=True)
