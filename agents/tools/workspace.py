@@ -101,6 +101,8 @@ def _in_place(spec: WorkspaceSpec) -> Prepared:
 def _fresh(spec: WorkspaceSpec) -> Prepared:
     os.makedirs(spec.path, exist_ok=True)
     path = os.path.realpath(spec.path)
+    if not os.path.lexists(os.path.join(path, ".git")):
+        return _first(spec, path)
     if not os.path.isdir(os.path.join(path, ".git")):
         git(path, "init", "--quiet", "--template=", "--initial-branch", spec.branch or "main")
     base = asks(path, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
@@ -113,6 +115,19 @@ def _fresh(spec: WorkspaceSpec) -> Prepared:
         base = git(path, "rev-parse", "HEAD")
     branch = asks(path, "symbolic-ref", "--short", "--quiet", "HEAD")
     return Prepared(path=path, kind=spec.kind, branch=branch, base=base)
+
+
+def _first(spec: WorkspaceSpec, path: str) -> Prepared:
+    """The same where nothing is yet, with as few processes as can be: nearly every run begins like this."""
+    branch = spec.branch or "main"
+    git(path, "init", "--quiet", "--template=", "--initial-branch", branch)
+    with open(os.path.join(path, ".git", "config"), "a") as file:
+        file.write(
+            f"[user]\n\tname = {git_commands.AUTHOR}\n\temail = {git_commands.EMAIL}\n"
+            f'[url "{NO_PUSH}"]\n\tpushInsteadOf = \n'
+        )
+    git(path, "commit", "--quiet", "--allow-empty", "--no-verify", "-m", "Empty workspace")
+    return Prepared(path=path, kind=spec.kind, branch=branch, base=git(path, "rev-parse", "HEAD"))
 
 
 def _commit_fresh(spec: WorkspaceSpec, message: str) -> Closed:
