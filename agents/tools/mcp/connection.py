@@ -88,7 +88,9 @@ class Connection:
         try:
             return work.result()
         except MCPError as error:
-            if error.code == types.CONNECTION_CLOSED or not await self._knows_us(life):
+            # The SDK's code for a closed connection is also the one that servers use for any trouble of theirs.
+            doubtful = error.code == types.CONNECTION_CLOSED or self.server.url is not None
+            if doubtful and not await self._knows_us(life):
                 life.why = life.why or f"the session is over ({_short(error)})"
                 life.leave.set()
                 raise self._down(life.why) from error
@@ -118,19 +120,26 @@ class Connection:
         return StopReport(processes=self.report.processes, left=left)
 
     async def _knows_us(self, life: _Life) -> bool:
-        """Whether a server behind an address that refused a call still has our session; a new one may sit there."""
+        """Whether a server that refused a call is still there and has our session; behind an address a new one may
+        sit there."""
         from mcp import MCPError, types
 
-        if self.server.url is None:
-            return True
         ping = asyncio.create_task(life.session.result().send_request(types.PingRequest(), types.EmptyResult))
         self._calls.add(ping)
         ping.add_done_callback(self._calls.discard)
-        await asyncio.wait({ping}, timeout=PING_S)
-        if not ping.done():
+        gone = asyncio.create_task(life.over.wait())
+        try:
+            await asyncio.wait({ping, gone}, timeout=PING_S, return_when=asyncio.FIRST_COMPLETED)
+            failed = not ping.done() or ping.cancelled() or ping.exception() is not None
+            if failed:  # that it has gone is known a moment later
+                await asyncio.wait({gone}, timeout=_LAST_WORD_S)
+            answered = ping.done() and not ping.cancelled() and not life.over.is_set()
+        finally:
+            gone.cancel()
             ping.cancel()
-            return False
-        return ping.cancelled() is False and not isinstance(ping.exception(), MCPError)
+        if self.server.url is None:
+            return answered  # whatever it said: pipes that are open lead to nobody else
+        return answered and not isinstance(ping.exception(), MCPError)
 
     # --- the server's lives -----------------------------------------------------------------------------------
 

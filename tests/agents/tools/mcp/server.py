@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+from mcp import MCPError
 from mcp.server.mcpserver import MCPServer
 from mcp_types import ToolAnnotations
 
@@ -35,6 +36,12 @@ def big(size: int) -> str:
 @server.tool()
 def fail() -> str:
     raise ValueError("no such thing")
+
+
+@server.tool()
+def refuse() -> str:
+    """With the code that the protocol leaves to servers, and that the SDK takes for a closed connection."""
+    raise MCPError(-32000, "the index is not ready")
 
 
 @server.tool()

@@ -64,6 +64,17 @@ async def test_what_a_tool_refuses_is_an_error_result(kit: Kit):
     assert output.is_error and "fail" in output.text
 
 
+@pytest.mark.parametrize("where", ["stdio", "http"])
+async def test_a_refusal_by_the_code_of_a_closed_connection_costs_no_server(kit: Kit, behind: Behind, where: str):
+    tools = await kit.connect(stdio() if where == "stdio" else behind.config)
+    name = "t" if where == "stdio" else "web"
+    for _ in range(5):
+        with pytest.raises(ToolError, match=r"refused the call: .*the index is not ready"):
+            await tools[f"mcp__{name}__refuse"].run({}, context(kit))
+    assert (await tools[f"mcp__{name}__add"].run({"a": 1, "b": 1}, context(kit))).text == "2"
+    assert [state.up for state in kit.told] == [True]
+
+
 async def test_a_long_result_is_cut_and_kept_whole(kit: Kit):
     tools = await kit.connect(stdio())
     output = await tools["mcp__t__big"].run({"size": 300_000}, context(kit))
