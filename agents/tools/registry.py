@@ -34,7 +34,10 @@ class Registry:
 
     def extended(self, more: Iterable[Tool]) -> "Registry":
         """These and further ones behind them; a name that is taken stays with the tool that has it."""
-        return Registry([*self._tools.values(), *(tool for tool in more if tool.spec.name not in self._tools)])
+        found = dict(self._tools)
+        for tool in more:
+            found.setdefault(tool.spec.name, tool)
+        return Registry(found.values())
 
     def only(self, names: Iterable[str]) -> "Registry":
         """The tools of these names, in that order; names without a tool are left out."""

@@ -9,6 +9,7 @@ from agents.policy.batching import plan
 from agents.ports import ToolSpec
 from agents.spec import ConcurrencyClass, Resume
 from agents.tools.registry import Registry, default_tools, parse_args
+from tests.agents.engine.doubles import FunctionTool
 from tests.agents.tools.conftest import Bench
 
 NEEDS = ToolSpec(
@@ -124,3 +125,13 @@ def test_delegates_of_one_batch_run_together_but_not_beside_a_write(bench: Bench
         planned("4", "delegate", task="c"),
     ]
     assert plan(calls).groups == (("1", "2"), ("3",), ("4",))
+
+
+def test_of_two_tools_of_one_name_the_first_one_stays() -> None:
+    own, first, second = (FunctionTool(name, _nothing) for name in ("own", "mcp__a__b__c", "mcp__a__b__c"))
+    registry = Registry([own]).extended([first, second, FunctionTool("own", _nothing)])
+    assert registry.get("mcp__a__b__c") is first and registry.get("own") is own
+
+
+async def _nothing(args: object, context: object) -> str:
+    return ""
