@@ -34,8 +34,13 @@ class SafeValue:
     altered: dict[str, Any] | None = None
 
 
+_NOTHING = Safe(text="")
+
+
 def make_safe(text: str) -> Safe:
     """Replace what breaks stores and wires, then hide secrets. Idempotent; about 10 us per KiB of plain text."""
+    if not text:
+        return _NOTHING
     text, altered = _make_storable(text)
     text, hidden = hide_in_text(text)
     if hidden:

@@ -85,6 +85,8 @@ def added(
     `taken` holds the wire ids of the history, without those of `new`; None looks them up, which walks it once.
     """
     border = _last_group(history)
+    if taken is not None and _is_whole_turn(history, border, new, taken, ids):
+        return Added(keep=len(history), messages=tuple(new), changes=())
     if taken is None:
         taken = {c.wire_id for m in history[:border] if isinstance(m, AssistantMessage) for c in m.tool_calls}
     open_group = list(history[border:])
@@ -95,6 +97,37 @@ def added(
     while same < min(len(open_group), len(fixed)) and fixed[same] is open_group[same]:
         same += 1
     return Added(keep=border + same, messages=tuple(fixed[same:]), changes=tuple(changes))
+
+
+def _is_whole_turn(
+    history: Sequence[Message], border: int, new: Sequence[Message], taken: Collection[str], ids: re.Pattern[str]
+) -> bool:
+    """Whether this is an answer with calls and their results in order, with nothing to put right: nearly every turn."""
+    answer, last = new[0] if new else None, history[-1] if history else None
+    if not isinstance(answer, AssistantMessage) or not isinstance(last, (UserMessage, ToolMessage)):
+        return False
+    calls = answer.tool_calls
+    if not calls or len(new) != len(calls) + 1 or (answer.text and not answer.text.strip()):
+        return False
+    before = [c for m in history[border:] if isinstance(m, AssistantMessage) for c in m.tool_calls]
+    keys, wire_ids = {c.call for c in before}, {c.wire_id for c in before}
+    for call, result in zip(calls, new[1:], strict=True):
+        wire_id = call.wire_id
+        if (
+            not isinstance(result, ToolMessage)
+            or (result.call, result.wire_id, result.name) != (call.call, wire_id, call.name)
+            or not call.call
+            or call.call in keys
+            or wire_id in taken
+            or wire_id in wire_ids
+            or not ids.fullmatch(wire_id)
+            or call.name != legal_name(call.name)
+            or not result.text.strip()
+        ):
+            return False
+        keys.add(call.call)
+        wire_ids.add(wire_id)
+    return True
 
 
 def legal_name(name: str) -> str:

@@ -46,7 +46,9 @@ _NOBODY_IS_THERE = {
 
 def clean_environment(marks: Mapping[str, str]) -> dict[str, str]:
     """What a tool's process gets: a few harmless variables, nothing that waits for a person, and the marks."""
-    kept = {name: value for name, value in os.environ.items() if name in _KEPT or name.startswith("LC_")}
+    # By name: reading all of the environment decodes all of it.
+    names = (*_KEPT, *(name for name in os.environ if name.startswith("LC_")))
+    kept = {name: value for name in names if (value := os.environ.get(name)) is not None}
     return {"PATH": os.defpath, "LANG": "C.UTF-8", **kept, **_NOBODY_IS_THERE, **marks}
 
 

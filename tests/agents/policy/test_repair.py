@@ -233,3 +233,14 @@ def test_a_history_poisoned_with_blanks_is_cleaned() -> None:
 def test_a_note_is_never_put_between_two_results() -> None:
     fixed, _ = repair([UserMessage(text="t"), asked("a", "b"), UserMessage(text="n"), result("b"), result("a")])
     assert not any(isinstance(a, UserMessage) and isinstance(b, ToolMessage) for a, b in pairwise(fixed))
+
+
+@settings(max_examples=200, deadline=None)
+@given(valid(), soups.map(lambda soup: [m for m in soup if not isinstance(m, SystemMessage)]))
+def test_what_is_added_the_short_way_is_what_the_long_way_makes_of_it(
+    history: list[Message], more: list[Message]
+) -> None:
+    taken = {c.wire_id for m in history if isinstance(m, AssistantMessage) for c in m.tool_calls}
+    turn: list[Message] = [asked("fresh", "other"), result("fresh"), result("other")]
+    for new in (turn, more, [*turn, *more]):
+        assert added(history, new, taken=taken) == added(history, new)
