@@ -45,6 +45,7 @@ CASES = {
     "A7-04": "an interrupted stream costs nothing in the books",
     "A7-06": "a model without a price costs 0",
     "A7-10": "failed attempts are missing in the sum",
+    "A7-11": "what sub-agents spend is missing, or counted twice",
     "A7-13": "out of credit is retried like a rate limit",
 }
 _MARK = re.compile(r"\bmark\.case\(([^)]*)\)")

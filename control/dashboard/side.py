@@ -6,6 +6,7 @@ These parts are made from rows, are the same for every viewer, and go out whole 
 import json
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import orjson
@@ -78,6 +79,7 @@ def context_of(run: Run, now: datetime | None = None) -> dict[str, Any]:
             for other in family[:FAMILY_SHOWN]
         ],
         "family_count": len(family),
+        "family_cost": _cost_with_children(run, family),
         "family_hidden": max(0, len(family) - FAMILY_SHOWN),
         "asks": _asks(run, family),
         "notes": _notes(run),
@@ -85,6 +87,12 @@ def context_of(run: Run, now: datetime | None = None) -> dict[str, Any]:
         "cuts": stopping.cuts(run, family),
         "spec": run.spec if isinstance(run.spec, dict) else {},
     }
+
+
+def _cost_with_children(run: Run, family: list[Run]) -> Decimal | None:
+    """The known cost of the run and its sub-agents; None for a run that has none."""
+    below = [other for other in family if other.path.startswith(run.path)]
+    return sum((other.cost_usd for other in below if other.cost_usd), Decimal(0)) if len(below) > 1 else None
 
 
 def parts_of(context: dict[str, Any]) -> dict[str, str]:

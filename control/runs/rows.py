@@ -75,6 +75,7 @@ def run_detail(run: Run) -> dict[str, Any]:
     model = run.spec.get("model", {})
     return {
         **run_row(run),
+        **spent_below(run),
         "fuses": fuses(run, database_now()),
         "commands": open_commands(run),
         "tree": tree(run),
@@ -83,6 +84,17 @@ def run_detail(run: Run) -> dict[str, Any]:
         "workspace": run.spec.get("workspace"),
         "dry_run": bool(run.spec.get("dry_run")),
     }
+
+
+def spent_below(run: Run) -> dict[str, Any]:
+    """What the run and all its sub-agents have cost together. Each run stores its own cost only; the sum is made here.
+
+    `subtree_cost_usd` is null once a part of it is unknown; `subtree_cost_known_usd` is what is known.
+    """
+    family = Run.objects.filter(root=run.root, path__startswith=run.path).values_list("cost_usd", "cost_unknown")
+    known = _money(sum((cost for cost, _ in family if cost), Decimal(0)))
+    unknown = any(part for _, part in family)
+    return {"subtree_cost_usd": None if unknown else known, "subtree_cost_known_usd": known}
 
 
 def fuses(run: Run, now: datetime) -> list[dict[str, Any]]:
