@@ -14,6 +14,8 @@ from agents.tools.git import GitFailed, asks, git
 from agents.tools.writing import TEMPORARY
 
 _NEW = "0" * 40
+# The tree without entries, as git names it everywhere.
+_EMPTY = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 # Names in one command line.
 _AT_ONCE = 500
 
@@ -54,6 +56,27 @@ def commit_all(tree: Tree, branch: str, message: str) -> tuple[str, bool]:
     if tree.asks("symbolic-ref", "--quiet", "HEAD") == ref:
         tree.asks("read-tree", "HEAD")  # a workspace that stays shows no false changes
     return commit, True
+
+
+def untouched(tree: Tree, branch: str, git_dir: str) -> str | None:
+    """The tip of the branch, if there is surely nothing to commit: no file, none in the index, none in the tip's tree.
+
+    Most runs that use no files end like this, and a commit's worth of questions would tell no more.
+    """
+    if os.listdir(tree.path) != [".git"] or not _is_empty(os.path.join(git_dir, "index")):
+        return None
+    told = tree.asks("rev-parse", "HEAD^{tree}", "HEAD^{commit}", f"refs/heads/{branch}^{{commit}}")
+    content, head, tip = told.split("\n") if told is not None else ("", "", None)
+    return tip if content == _EMPTY and head == tip else None
+
+
+def _is_empty(index: str) -> bool:
+    """Whether the index is there and lists nothing: the number of its entries follows its name and version."""
+    if not os.path.isfile(index):
+        return False
+    with open(index, "rb") as file:
+        head = file.read(12)
+    return head[:4] == b"DIRC" and head[8:] == bytes(4)
 
 
 def embedded_repositories(tree: Tree) -> list[str]:

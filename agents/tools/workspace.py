@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from agents.errors import ConfigError
 from agents.spec import WorkspaceKind, WorkspaceSpec
 from agents.tools import git as git_commands
-from agents.tools.committing import Tree, commit_all, embedded_repositories
+from agents.tools.committing import Tree, commit_all, embedded_repositories, untouched
 from agents.tools.git import GitFailed, asks, git
 from agents.tools.locks import locked
 
@@ -138,6 +138,8 @@ def _commit_fresh(spec: WorkspaceSpec, message: str) -> Closed:
     if branch is None:
         return Closed(note=f"{spec.path} has no branch to commit to; it stays as it is.")
     try:
+        if os.path.isdir(own) and (tip := untouched(tree, branch, own)) is not None:
+            return Closed(branch=branch, commit=tip, committed=False)
         commit, committed = commit_all(tree, branch, message)
     except (GitFailed, OSError) as error:
         return Closed(branch=branch, note=f"Nothing was committed, {spec.path} stays as it is: {error}")

@@ -238,3 +238,22 @@ def test_a_directory_inside_a_repository_belongs_to_it(tmp_path: Path, repositor
     (repository / "sub").mkdir()
     assert repository_of(str(repository / "sub")) == str(repository)
     assert repository_of(str(tmp_path / "home")) is None
+
+
+def test_a_fresh_workspace_in_which_nothing_was_done_gets_no_further_commit(tmp_path: Path) -> None:
+    spec = WorkspaceSpec(path=str(tmp_path / "fresh"), kind=WorkspaceKind.FRESH)
+    base = prepare(spec, new_id()).base
+    unused = close(spec, new_id())
+    assert (unused.branch, unused.commit, unused.committed, unused.note) == ("main", base, False, None)
+
+    (tmp_path / "fresh" / "a.txt").write_text("one")
+    added = close(spec, new_id())
+    (tmp_path / "fresh" / "a.txt").unlink()
+    removed = close(spec, new_id())
+    assert added.committed and removed.committed
+    assert close(spec, new_id()).commit == removed.commit
+
+    git(tmp_path / "fresh", "checkout", "-q", "--detach", str(added.commit))
+    (tmp_path / "fresh" / "a.txt").unlink()
+    os.unlink(tmp_path / "fresh" / ".git" / "index")
+    assert close(spec, new_id()).note is not None
