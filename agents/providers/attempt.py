@@ -99,7 +99,10 @@ class Attempt:
     async def _send(self, url: httpx.URL, body: bytes, redirects: int) -> httpx.Response:
         timeout = {"connect": self._stalls.connect_s, "read": None, "write": None, "pool": None}
         extensions = {"timeout": timeout, "sent": self._was_sent}
-        response = await send(self._target.request(url, body, extensions))
+        request = self._target.request(url, body, extensions)
+        response = await send(request)
+        # The answer holds its request: with a way back to us in it, only the collector of cycles would free us all.
+        request.extensions.pop("sent", None)
         self._watch.byte_at = asyncio.get_running_loop().time()
         if response.status_code not in (301, 302, 307, 308) or not redirects:
             return response
