@@ -52,7 +52,7 @@ def memory_mb() -> float:
 async def main(base: str, turns: int, runs: int) -> None:
     from agents.events import Draft
     from agents.ids import new_id
-    from control.runs import roster
+    from control.runs import collector, roster
     from control.runs.bus import bus
     from control.runs.bus_unix import UnixBusServer
     from control.runs.held import Sink
@@ -77,6 +77,7 @@ async def main(base: str, turns: int, runs: int) -> None:
         assert ended.status == "completed", ended
 
     await one(await asyncio.to_thread(start, base, 2))
+    collector.leave_out_what_is_loaded()
     ids = [await asyncio.to_thread(start, base, turns) for _ in range(runs)]
     idle = memory_mb()
     peak = idle

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from agents.ids import new_id
 from control.celery import RUNS
-from control.runs import parentage, roster, tasks
+from control.runs import collector, parentage, roster, tasks
 from control.runs.bus import bus
 from control.runs.consumer import Consumer
 from control.runs.host import Host
@@ -65,6 +65,7 @@ class Command(BaseCommand):
         first = asyncio.create_task(ready.wait())
         await asyncio.wait({serving, first}, return_when=asyncio.FIRST_COMPLETED)
         if ready.is_set():
+            collector.leave_out_what_is_loaded()
             consumer.start()
             self.stdout.write(f"worker {worker} ready on {this_host()}, {capacity} runs at once")
             self.stdout.flush()
