@@ -109,7 +109,7 @@ async def test_a_named_key_is_never_replaced_unless_the_policy_says_rotate(
     await strict.report(KeyReport(credential="b", reason="rate_limit", cooldown_s=60))
     assert (await rests(strict)).why == "b rests (rate_limit)"
     assert (await picked(free)).credential == "a"
-    await database.once(lambda: CredentialState.objects.update(cooldown_until=datetime.now(UTC)))
+    await database.once(lambda: CredentialState.objects.update(cooldown_until=datetime.now(UTC) - timedelta(seconds=1)))
     assert (await picked(free)).credential == "b", "the named one has its place back when it may"
 
 
