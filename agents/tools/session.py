@@ -22,6 +22,9 @@ _FLOOD_PAUSE_S = 0.005
 # How long output may still come after the command ended: what it wrote is in the pipe already, what keeps the pipe
 # open is a process that it left behind.
 _DRAIN_S = 0.2
+# The command begins when its process is stamped: what it started before that could not be told as its own. If this
+# worker dies first, it never begins.
+_GATED = ("/bin/sh", "-c", 'read -r go && exec "$@" </dev/null', "sh")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +54,8 @@ async def run_in_session(
     on. Raises OSError or ValueError if the command cannot be started.
     """
     output = Captured(cap)
-    process, pipe = _start(command, cwd, environment)
     stamp = new_stamp()
-    proctable.stamp(process.pid, stamp)
+    process, pipe = _start(command, cwd, environment, stamp)
     reader = _Reader(pipe, output)
     timed_out = False
     cancel: asyncio.CancelledError | None = None
@@ -81,27 +83,35 @@ async def run_in_session(
     return Finished(exit_code=code, timed_out=timed_out, output=output.text(), total=output.total, ended=report)
 
 
-def _start(command: Sequence[str], cwd: str, environment: Mapping[str, str]) -> tuple["subprocess.Popen[bytes]", int]:
+def _start(
+    command: Sequence[str], cwd: str, environment: Mapping[str, str], stamp: int
+) -> tuple["subprocess.Popen[bytes]", int]:
+    """The command in a session of its own, and the end of a pipe that has its output."""
     ours, theirs = os.pipe()
+    held, gate = os.pipe()
     try:
         if _SET_PIPE_SIZE is not None:
             with contextlib.suppress(OSError):  # a user's pipes may be limited; a small one works too
                 fcntl.fcntl(ours, _SET_PIPE_SIZE, _CHUNK)
         os.set_blocking(ours, False)
         process = subprocess.Popen(
-            command,
+            [*_GATED, *command],
             cwd=cwd,
             env=dict(environment),
-            stdin=subprocess.DEVNULL,
+            stdin=held,
             stdout=theirs,
             stderr=theirs,
             start_new_session=True,
         )
+        proctable.stamp(process.pid, stamp)
+        with contextlib.suppress(BrokenPipeError):  # it has ended already
+            os.write(gate, b"\n")
     except BaseException:
         os.close(ours)
         raise
     finally:
-        os.close(theirs)
+        for descriptor in (theirs, held, gate):
+            os.close(descriptor)
     return process, ours
 
 
