@@ -1,9 +1,11 @@
 """The words of answers: failing, waiting, over for good, empty, acknowledged; and the numbers that tell progress."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
-from agents.policy.vocabulary import phrases, words
+from agents.policy.scrubbing import HAS_DIGIT
+from agents.policy.vocabulary import JOINTS, Phrases, phrases, words
 
 AUTH, INVALID, TRANSIENT, MISSING, UNKNOWN_TOOL, OTHER = (
     "auth",
@@ -13,24 +15,34 @@ AUTH, INVALID, TRANSIENT, MISSING, UNKNOWN_TOOL, OTHER = (
     "unknown_tool",
     "other",
 )
+# What an answer tells that is no failure itself: the thing asked about has failed for good.
+LOST = "lost"
 _WORD = re.compile(r"[^\W\d](?:[\w'-]*\w)?:?|[❌✗✖]")
-_JOINTS = str.maketrans(dict.fromkeys(",;()[]{}\"'!?=<>|:*`~#\n\t", " "))
-_FAIL_WORDS, _FAIL_PHRASES = words("answers", "fail_words"), phrases("answers", "fail_phrases")
-_SORTS = (
-    (UNKNOWN_TOOL, phrases("answers", "unknown_tool")),
-    (AUTH, phrases("answers", "auth")),
-    (TRANSIENT, phrases("answers", "transient")),
-    (MISSING, phrases("answers", "missing")),
-    (INVALID, phrases("answers", "invalid")),
+_FIRST_WORDS = 3
+_AS_BLANK = bytes.maketrans(JOINTS.encode(), b" " * len(JOINTS))
+# What a failure is, by the first of these of which a phrase stands in it.
+_SORTS = (UNKNOWN_TOOL, AUTH, TRANSIENT, MISSING, INVALID)
+_FAIL, _PENDING, _ENDED = "fail_phrases", "pending_phrases", "ended_phrases"
+_EMPTY, _EASING, _FRUITLESS = (
+    Phrases({name: phrases("answers", name)}) for name in ("empty_phrases", "easing", "fruitless")
 )
-_PENDING_WORDS, _PENDING_PHRASES = words("answers", "pending_words"), phrases("answers", "pending_phrases")
-_ENDED_WORDS, _ENDED_PHRASES = words("answers", "ended_words"), phrases("answers", "ended_phrases")
-_DONE_WORDS = words("answers", "done_words")
-_EMPTY_PHRASES = phrases("answers", "empty_phrases")
-_FRUITLESS = phrases("answers", "fruitless")
+_FAIL_WORDS, _PENDING_WORDS = words("answers", "fail_words"), words("answers", "pending_words")
+_ENDED_WORDS, _DONE_WORDS = words("answers", "ended_words"), words("answers", "done_words")
 _SENT_WORDS = words("answers", "sent_words")
 _ACK_WORDS = words("answers", "ack_words")
 _LEFT_WORDS, _DONE_COUNTS = words("answers", "left_words"), words("answers", "done_counts")
+_COUNTED = _LEFT_WORDS | _DONE_COUNTS
+DONE = _SENT_WORDS | _ACK_WORDS
+_ALL = Phrases(
+    {"fail_words": _FAIL_WORDS} | {name: phrases("answers", name) for name in (*_SORTS, _FAIL, _PENDING, _ENDED)},
+    words=_PENDING_WORDS | _ENDED_WORDS | DONE | _COUNTED,
+)
+_TOTALS = frozenset({"total", "count", "hits", "total_count", "totalCount", "n"})
+# An object that has none of these does not tell how it went.
+_OUTCOMES = frozenset(
+    {"ok", "success", "isError", "error", "errors", "error_code", "exit_code", "exitCode", "returncode", "status_code"}
+    | {"statusCode", "code", "status"}
+)
 # The naught of 1000 is none.
 _ZERO = re.compile(r"[1-9][0-9.,]*")
 _EXIT = re.compile(r"exit(?:ed)?(?: with)?(?: code| status)?[ :=]+[1-9]")
@@ -46,40 +58,41 @@ _NO_TOOL = re.compile(
     r"|\b(?:unknown|no such|invalid|unrecogni[sz]ed|undefined|nonexistent|no) (?:tool|function)\b"
 )
 _DIGITS = frozenset("0123456789")
+_OF_WHOLE = re.compile(r"/(?<=[\d.]/)\d")
+# An answer says that it fails at once, a failure what it is a little later.
+_START, _WINDOW = 90, 240
 # A longer text is prose, in which something is always running.
 _BRIEF = 300
 NOTHING = frozenset({"", "none", "null", "nil", "empty", "n/a", "na", "[]", "{}", "0", "false", "no", "-"})
 
 
-def _holds(text: str, phrases: tuple[str, ...]) -> bool:
-    # A plain loop: a generator would take twice as long, and this is most of what an answer costs.
-    for phrase in phrases:  # noqa: SIM110
-        if phrase in text:
-            return True
-    return False
+def heard(low: str) -> tuple[dict[str, int], dict[str, int]]:
+    """What a text says: the lists of which a phrase stands in it, each with the place behind the first one, and the
+    words in it that mean something here, each with the place of the last."""
+    return _ALL.heard(low)
 
 
-def heard(low: str) -> tuple[str, ...]:
-    """The words of a text, each without what only joins it."""
-    return tuple(word[:-1] if word[-1] == "." and len(word) > 1 else word for word in low.translate(_JOINTS).split())
-
-
-def reports_failure(low: str, value: Any) -> bool:
+def reports_failure(low: str, spoken: Mapping[str, int], value: Any) -> bool:
     """Whether an answer that was not flagged tells of a failure. `low`: its head, lower case; `value`: parsed."""
     if isinstance(value, dict):
         return _object_fails(value)
-    start = low[:90]
-    found = _WORD.findall(start)[:3]
-    if any(word in _FAIL_WORDS and (at == 0 or word.endswith(":")) for at, word in enumerate(found)):
-        return not start.startswith(("no error", "error rate", "errors: 0", "failed: 0"))
+    start = low[:_START]
+    for at, match in enumerate(_WORD.finditer(start) if spoken.get("fail_words", _START + 1) <= _START else ()):
+        if at == _FIRST_WORDS:
+            break
+        word = match.group()
+        if word in _FAIL_WORDS and (at == 0 or word[-1] == ":"):
+            return not start.startswith(("no error", "error rate", "errors: 0", "failed: 0"))
     if _HTTP.match(start) or _NAMED.match(start):
         return True
-    if _holds(start, _FAIL_PHRASES):
+    if spoken.get(_FAIL, _START + 1) <= _START:
         return True
     return "exit" in low and _EXIT.search(low) is not None
 
 
 def _object_fails(value: dict[str, Any]) -> bool:
+    if _OUTCOMES.isdisjoint(value):
+        return False
     if value.get("ok") is False or value.get("success") is False or value.get("isError") is True:
         return True
     error = value.get("error") or value.get("errors") or value.get("error_code")
@@ -94,75 +107,105 @@ def _object_fails(value: dict[str, Any]) -> bool:
     return value.get("status") in ("error", "fail")
 
 
-def sort_of_fault(low: str) -> str:
+def sort_of_fault(low: str, spoken: Mapping[str, int]) -> str:
+    low = low[:_WINDOW]
     if ("tool" in low or "function" in low) and _NO_TOOL.search(low):
         return UNKNOWN_TOOL
-    for sort, found in _SORTS:
-        if _holds(low, found):
-            return sort
-    return OTHER
+    return next((sort for sort in _SORTS if spoken.get(sort, _WINDOW + 1) <= _WINDOW), OTHER)
 
 
-def pending(low: str, status: str, said: tuple[str, ...]) -> tuple[bool, bool]:
+def pending(low: str, spoken: Mapping[str, int], status: str, said: Mapping[str, int]) -> tuple[bool, bool]:
     """(something is still going on, it is over and will not change by itself). A status field says it best."""
     if status:
         one = frozenset({status, *status.replace("_", " ").replace("-", " ").split()})
         if one & _ENDED_WORDS:
             return False, True
         if one & _PENDING_WORDS or status == "open":
-            return True, _holds(low, _ENDED_PHRASES)
+            return True, _ENDED in spoken
         if one & _DONE_WORDS:
             return False, True
-    ended = not _ENDED_WORDS.isdisjoint(said) or _holds(low, _ENDED_PHRASES)
+    ended = not _ENDED_WORDS.isdisjoint(said) or _ENDED in spoken
     if ended:
         return False, True
-    waits = len(low) < _BRIEF and not _PENDING_WORDS.isdisjoint(said)
-    waits = waits or _holds(low, _PENDING_PHRASES)
+    waits = _PENDING in spoken or (len(low) < _BRIEF and not _PENDING_WORDS.isdisjoint(said))
     if not waits and "%" in low:
         waits = any(float(one or other) < 100 for one, other in _PART_DONE.findall(low))
     return waits, False
+
+
+def is_lost(low: str, status: str, said: Mapping[str, int]) -> bool:
+    """Whether what is over (see `pending`) ended badly."""
+    if status:
+        return not _ENDED_WORDS.isdisjoint({status, *status.replace("_", " ").replace("-", " ").split()})
+    return len(low) < _BRIEF and not _ENDED_WORDS.isdisjoint(said)
 
 
 def is_empty(low: str, value: Any) -> bool:
     if isinstance(value, list):
         return not value
     if isinstance(value, dict):
+        totals = [value[key] for key in _TOTALS.intersection(value)]
+        if not value or 0 in totals or "0" in totals:
+            return True
         lists = [one for one in value.values() if isinstance(one, list)]
-        totals = [value.get(key) for key in ("total", "count", "hits", "total_count", "totalCount", "n")]
-        nothing = 0 in totals or "0" in totals
-        return not value or nothing or (bool(lists) and not any(lists))
+        return bool(lists) and not any(lists)
     bare = low.strip(" \t\n.!'\"")
-    return bare in NOTHING or (len(low) < 160 and _holds(_ZERO.sub("#", low), _EMPTY_PHRASES))
+    return bare in NOTHING or (len(low) < 160 and _EMPTY.holds(_ZERO.sub("#", low)))
 
 
 def is_fruitless(low: str) -> bool:
     """Whether a report tells, in whatever words, that nothing came of it."""
-    return low.startswith(("no ", "nothing", "none", "kein", "aucun", "ingen", "nada", "nessun")) or _holds(
-        low, _FRUITLESS
-    )
+    starts = ("no ", "nothing", "none", "kein", "aucun", "ingen", "nada", "nessun")
+    return low.startswith(starts) or _FRUITLESS.holds(low)
 
 
-def tells_sent(said: tuple[str, ...]) -> bool:
+def eases(text: str) -> bool:
+    """Whether a failure asks to be tried again later."""
+    return _EASING.holds(text.casefold())
+
+
+def tells_sent(said: Mapping[str, int]) -> bool:
     """Whether something has reached somebody or was made anew."""
     return not _SENT_WORDS.isdisjoint(said)
 
 
-def acknowledges(said: tuple[str, ...]) -> bool:
+def acknowledges(said: Mapping[str, int]) -> bool:
     return not _ACK_WORDS.isdisjoint(said)
 
 
-def tally(words_heard: tuple[str, ...]) -> tuple[float, float] | None:
+def tally(low: str, said: Mapping[str, int], value: Any) -> tuple[float, float] | None:
     """(how much is left, how much is done), -1 for what is not counted; None where nothing is."""
+    # What is counted stands behind its number.
+    last = max([said[word] for word in _COUNTED.intersection(said)], default=0)
+    counts = HAS_DIGIT(low, 0, last) is not None or "%" in low or ("/" in low and _OF_WHOLE.search(low) is not None)
+    if not (counts or isinstance(value, dict)) or HAS_DIGIT(low) is None:
+        return None
+    if isinstance(value, dict) and (found := _tally_of_object(value)) is not None:
+        return found
+    return _tally_of_words(_words_of(low)) if counts else None
+
+
+def _words_of(low: str) -> list[str]:
+    """The words of a text, each without what only joins it."""
+    plain = low.encode("utf-8", "surrogatepass").translate(_AS_BLANK).decode("utf-8", "surrogatepass")
+    return f"{plain} ".replace(". ", " ").split()
+
+
+def _tally_of_words(words_heard: list[str]) -> tuple[float, float] | None:
     left, done = 0.0, -1.0
     counted = False
-    last = len(words_heard) - 1
-    for at in [at for at, word in enumerate(words_heard) if word[0] in _DIGITS]:
-        word = words_heard[at]
+    for at, word in enumerate(words_heard):
+        if word >= ":" or word[0] not in _DIGITS:
+            continue
+        near = words_heard[at + 1 : at + 3]
+        if word.isdigit() and _COUNTED.isdisjoint(near):
+            continue
         head, _, whole = word.partition("/")
         bare = head.rstrip("%")
-        if not bare.replace(".", "", 1).isdecimal() or len(bare) > 12:
+        if (len(bare) == len(word) and _COUNTED.isdisjoint(near)) or len(bare) > 12:
             continue
-        near = words_heard[at + 1 : at + 3] if at < last else ()
+        if not bare.replace(".", "", 1).isdecimal():
+            continue
         if head != bare or (whole and whole.isdecimal()) or not _DONE_COUNTS.isdisjoint(near[:1]):
             done = max(done, float(bare))
         elif not _LEFT_WORDS.isdisjoint(near):
@@ -172,3 +215,15 @@ def tally(words_heard: tuple[str, ...]) -> tuple[float, float] | None:
     if not counted and done < 0:
         return None
     return (left if counted else -1.0), done
+
+
+def _tally_of_object(value: dict[str, Any]) -> tuple[float, float] | None:
+    left = done = -1.0
+    for key, one in value.items():
+        if type(one) is int and 0 <= one < 1e12:
+            flat = key.casefold()
+            if flat in _LEFT_WORDS:
+                left = max(left, 0.0) + one
+            elif flat in _DONE_COUNTS:
+                done = max(done, float(one))
+    return None if left < 0 and done < 0 else (left, done)

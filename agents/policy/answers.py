@@ -7,12 +7,15 @@ import json
 import re
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from agents.policy import answer_words as said
-from agents.policy.canonical import digest, flat_key
+from agents.policy.answer_faults import NUMBERS, fault_of, window_of
+from agents.policy.canonical import digest, flat_key, one_line
+from agents.policy.lazily import lazy
+from agents.policy.scrubbing import HAS_DIGIT, scrub, without_ids
 from agents.policy.vocabulary import words
 
 # Of a longer answer head and tail are read; the middle counts through its checksum.
@@ -21,73 +24,24 @@ _UNITS = 160
 # What an answer means stands at its beginning.
 _HEAD = 400
 _SHORT_LINE = 60
+START = 1_500
 _PHRASES = re.compile(r"[;|]|, ")
 _POSITIONS = words("fields", "ranges") | words("fields", "positions")
-# All begin with a digit, so that a text without digits costs nothing.
-_SCRUB = re.compile(
-    r"[0-9](?<![\w.][0-9])(?:"
-    r"\d{3}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:\s?Z|\s?[+-]\d\d:?\d\d)?)"
-    r"|\d?:\d\d:\d\d(?:[.,]\d+)?(?:\s?[AP]M)?"
-    r"|x[0-9a-fA-F]+\b"
-    r"|(?<=1)[5-9]\d{8}(?:\d{3})?\b"
-    r"|\d*(?:\.\d+)?\s?(?:ms|msec|µs|us|ns|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)\b(?:\d+s\b)?(?:\s?ago)?"
-    r")"
-)
-_UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
-_TEMPORARY = re.compile(r"/(?:tmp|var/folders)/[\w./-]+")
-_LABELLED = re.compile(
-    r"\b(?:pid|process)\s?[:=#]?\s?\d+"
-    r"|\b(?:req(?:uest)?|trace|span|correlation|ray|session|token|etag|nonce|execution|invocation|operation)"
-    r"(?:[ _-]?ids?\s?[:=#]?\s?|\s?[:=#]\s?|-)\"?(?=[\w-]*\d)[\w-]+"
-    r"|\b(?:read|attempt|try|retry|tried|attempts)\s?#?\s?\d+(?:\s?(?:times|of \d+|/\s?\d+))?",
-    re.I,
-)
-_LABELS: tuple[str, ...] = (
-    "pid",
-    "process ",
-    "request",
-    "req-",
-    "req_",
-    "req ",
-    "trace-",
-    "trace_",
-    "traceid",
-    "trace id",
-    "trace:",
-)
-_LABELS += ("span", "correl", "ray id", "ray-id", "session", "token", "etag", "nonce", "execution", "invocation")
-_LABELS += ("operation", "attempt", "try ", "tried ", "read ")
-_IDS = re.compile(
-    r"\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{4,}\b|#\d+|\b\d{4,}\b"
-    r"|(?i:\b(?:id|no|nr|number|message|ticket|order|issue|refund|receipt|invoice|ref|comment|event|booking|txn|transaction|"
-    r"payment|case|job|task|record|row|entry|mail|email|post|note|reminder)\s?[.:#=]?\s?)\d+\b"
-)
-_NUMBERS = re.compile(r"\d+(?:[.,]\d+)*")
-_QUOTED = re.compile(r"['\"`](?:(?<=')[^'\n]{1,120}'|(?<=\")[^\"\n]{1,120}\"|(?<=`)[^`\n]{1,120}`)")
-_NAMING = frozenset("/.")
-_NUMBERED = re.compile(r"^\s*\d+\s*[.):|\t→]\s?", re.M)
-# Made up anew for each answer: hexadecimal, or letters of both cases mixed with digits.
-_LONG = re.compile(r"[A-Za-z0-9_-]{16,}")
-_ODD = re.compile(r"\b[A-Za-z]{0,16}[0-9]\w{2,}")
-_HEX = frozenset("0123456789abcdef")
-_HEADERS = re.compile(
-    r"(?im)^(?:date|age|expires|etag|last-modified|set-cookie|cookie|server-timing|via|cf-[\w-]+|x-[\w-]*(?:id|time|remaining|reset|trace\w*)"
-    r"|retry-after|report-to|nel|alt-svc):[^\n]*\n?"
-)
+_LONGEST_POSITION = 24
+_NUMBERED = re.compile(r"\s*\d+\s*[.):|\t→]\s?")
+_FRAME = " \t{}[],"
 _TIMELY = re.compile(r"(?:_at|At|_ts|Ts|_timestamp)$")
 _VOLATILE_KEYS, _ID_KEYS = words("answers", "volatile_keys"), words("answers", "id_keys")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Answer:
-    """`same`: equal for equal meaning. `shape`: the same without ids made for this call. `fault`, `family`: how it
-    failed, without numbers; the family also without names and paths. `units`: its lines or items, as checksums.
-    `tally`: numbers that tell progress, (how many are left, how many are done). `names`: whether a failure names
-    what it is about.
+    """`same`: equal for equal meaning. `fault`, `family`: how it failed, without numbers; the family also without
+    names and paths. `tally`: numbers that tell progress, (how many are left, how many are done). `names`: whether a
+    failure names what it is about. `source`: what the lazy fields are read from.
     """
 
     same: str
-    shape: str
     failed: bool
     fault: str
     family: str
@@ -98,44 +52,94 @@ class Answer:
     clock: bool
     acknowledges: bool
     sends: bool
-    units: tuple[int, ...]
     length: int
     tally: tuple[float, float] | None
     names: bool
-    fruitless: bool
-    prose: str
     excerpt: str
+    source: "_Source | None" = field(default=None, repr=False, compare=False)
+
+    @lazy
+    def shape(self) -> str:
+        """What is `same` without ids made for this call."""
+        source = self.source
+        if source is None:
+            return self.same
+        bare = _without_ids(source.scrubbed, source.value, self.sends)
+        return digest(f"{int(self.failed)}{bare}{source.rest}")
+
+    @lazy
+    def raw(self) -> str:
+        """It with its times and ids."""
+        return self.same if self.source is None else digest(self.source.plain)
+
+    @lazy
+    def exact(self) -> str:
+        """A failure with its numbers."""
+        return self.same if self.source is None else digest(window_of(self.source.scrubbed))
+
+    @lazy
+    def units(self) -> tuple[int, ...]:
+        """Its lines or items, as checksums."""
+        source = self.source
+        return () if source is None or self.failed else _units(source.lines, source.value is not None)
+
+    @lazy
+    def start(self) -> str:
+        """Its beginning, scrubbed line by line."""
+        return "" if self.source is None else self.source.lines[:START]
+
+    @lazy
+    def fruitless(self) -> bool:
+        """Whether it tells that nothing came of what was tried."""
+        return self.source is not None and said.is_fruitless(self.source.low)
+
+    @lazy
+    def prose(self) -> str:
+        """What it says in words, without numbers and ids: its longest text."""
+        return "" if self.source is None else _prose(self.source.plain, self.source.value)
 
 
-def read_answer(text: str, is_error: bool, *, acts: bool = True, looks: bool = True) -> Answer:
-    """Never raises. Linear in the first and last few thousand characters. Of a call that does not act the `shape` is
-    not worked out, of one that does not look not the `units`."""
+@dataclass(slots=True)
+class _Source:
+    """An answer on its way: as a text, scrubbed line by line and as one line, its head in lower case, parsed."""
+
+    plain: str
+    lines: str
+    scrubbed: str
+    low: str
+    value: Any
+    rest: str
+
+
+_LAZY = ("shape", "raw", "exact", "units", "start", "fruitless", "prose")
+
+
+def read_answer(text: str, is_error: bool) -> Answer:
+    """Never raises. Linear in the first and last few thousand characters."""
     short, rest = _within(text)
     value = _parsed(short) if not rest else None
-    plain = _flat(value) if value is not None else short
+    plain = _flat(value, 0) if value is not None else short
     lines = scrub(plain)
     scrubbed = " ".join(lines.split())
     low = scrubbed[:_HEAD].casefold()
-    failed = is_error or said.reports_failure(low, value)
-    heard = said.heard(low)
-    tally = said.tally(heard)
-    sends = len(plain) < 400 and said.tells_sent(heard)
+    spoken, known = said.heard(low)
+    failed = is_error or said.reports_failure(low, spoken, value)
+    brief = len(plain) < 400
+    tally = said.tally(low, known, value)
     fault = family = sort = ""
-    names = False
-    waits = ended = False
+    names = waits = ended = False
     if failed:
-        window = _ODD.sub(_if_random, _window(scrubbed)).casefold()
-        fault = digest(f"{_NUMBERS.sub('#', window)}{tally or ''}")
-        masked = _unnamed(window)
-        names = masked != window
-        family = digest(_NUMBERS.sub("#", masked))
-        sort = said.sort_of_fault(low[:240])
+        fault, family, names = fault_of(scrubbed, tally)
+        sort = said.sort_of_fault(low, spoken)
     if not is_error:
-        waits, ended = said.pending(low, _status(value) if isinstance(value, dict) else "", heard)
-    same = digest(f"{int(failed)}{scrubbed}{rest}")
+        status = _status(value) if isinstance(value, dict) else ""
+        if _is_table(value):
+            known = {word: at for word, at in known.items() if word in said.DONE}
+        waits, ended = said.pending(low, spoken, status, known)
+        if ended and not failed and said.is_lost(low, status, known):
+            sort = said.LOST
     return Answer(
-        same=same,
-        shape=digest(f"{int(failed)}{_without_ids(scrubbed, value, sends)}{rest}") if acts else same,
+        same=digest(f"{int(failed)}{scrubbed}{rest}"),
         failed=failed,
         fault=fault,
         family=family,
@@ -143,43 +147,34 @@ def read_answer(text: str, is_error: bool, *, acts: bool = True, looks: bool = T
         pending=waits,
         ended=ended,
         empty=said.is_empty(low, value),
-        clock=len(scrubbed) < 60
-        and scrubbed != plain
-        and not _NUMBERS.sub("", scrubbed).strip(" ~\t\n.,:;-+TZ\"'{}[]"),
-        acknowledges=len(plain) < 400 and said.acknowledges(heard),
-        sends=sends,
-        units=_units(lines, value is not None) if looks and not failed else (),
+        clock=len(scrubbed) < 60 and scrubbed != plain and _only_time(scrubbed),
+        acknowledges=brief and said.acknowledges(known),
+        sends=brief and said.tells_sent(known),
         length=len(plain),
         tally=tally,
         names=names,
-        fruitless=acts and said.is_fruitless(low),
-        prose=_prose(plain, value) if acts else "",
-        excerpt=" ".join(text[:200].split())[:120],
+        excerpt=one_line(text[:200])[:120],
+        source=_Source(plain, lines, scrubbed, low, value, rest),
     )
+
+
+def as_data(answer: Answer) -> dict[str, Any]:
+    """All that was read out of an answer, as plain data."""
+    kept = {name: one for name, one in answer.__dict__.items() if name != "source"}
+    return kept | {name: getattr(answer, name) for name in _LAZY}
 
 
 def answer_from(heard: Mapping[str, Any]) -> Answer:
     """An answer from its plain data."""
     tally = heard["tally"]
-    return Answer(**{**heard, "units": tuple(heard["units"]), "tally": None if tally is None else tuple(tally)})
+    known = {name: one for name, one in heard.items() if name not in _LAZY}
+    answer = Answer(**{**known, "tally": None if tally is None else tuple(tally)})
+    answer.__dict__.update({name: heard[name] for name in _LAZY}, units=tuple(heard["units"]))
+    return answer
 
 
-def scrub(text: str) -> str:
-    """Without what is different each time and says nothing. Lines stay lines."""
-    low = text.casefold()
-    if "http/" in low[:40]:
-        text = _HEADERS.sub("", text)
-    if text.count("-") > 3:
-        text = _UUID.sub("~", text)
-    text = _SCRUB.sub("~", text)
-    text = _LONG.sub(_if_secret, text)
-    if "/tmp/" in text or "/folders/" in text:
-        text = _TEMPORARY.sub("~", text)
-    for label in _LABELS:
-        if label in low:
-            text = _LABELLED.sub("~", text)
-            break
-    return text
+def _only_time(scrubbed: str) -> bool:
+    return not NUMBERS.sub("", scrubbed).strip(" ~\t\n.,:;-+TZ\"'{}[]")
 
 
 def _within(text: str) -> tuple[str, str]:
@@ -199,18 +194,38 @@ def _parsed(text: str) -> Any:
     return None
 
 
-def _flat(value: Any, depth: int = 0) -> str:
-    if isinstance(value, Mapping):
+def _flat(value: Any, depth: int) -> str:
+    kind = type(value)
+    if kind is str:
+        return str(value)
+    if kind is dict:
         if depth > 12:
             return "…"
-        return (
-            "{"
-            + "\n".join(f"{key}:{_flat(one, depth + 1)}" for key, one in sorted(value.items()) if not volatile_key(key))
-            + "}"
-        )
-    if isinstance(value, list):
-        return "[" + "\n".join(_flat(one, depth + 1) for one in value) + "]" if depth <= 12 else "…"
-    return value if isinstance(value, str) else repr(value)
+        lines = []
+        for key in _kept(tuple(value)):
+            one = value[key]
+            lines.append(f"{key}:{one if type(one) is str else _flat(one, depth + 1)}")
+        return "{" + "\n".join(lines) + "}"
+    if kind is list:
+        return "[" + "\n".join([_flat(one, depth + 1) for one in value]) + "]" if depth <= 12 else "…"
+    return repr(value)
+
+
+# The objects of an answer, and the answers of a tool, have the same few sets of keys.
+_KEPT: dict[tuple[str, ...], list[str]] = {}
+_MANY, _WIDE = 1_024, 24
+
+
+def _kept(keys: tuple[str, ...]) -> list[str]:
+    """The keys that are not volatile, in their order."""
+    found = _KEPT.get(keys)
+    if found is None:
+        found = sorted([key for key in keys if not volatile_key(key)])
+        if len(keys) <= _WIDE:
+            if len(_KEPT) >= _MANY:
+                _KEPT.clear()
+            _KEPT[keys] = found
+    return found
 
 
 @lru_cache(maxsize=2048)
@@ -227,12 +242,18 @@ def volatile_key(key: str) -> bool:
 
 def _without_ids(scrubbed: str, value: Any, sends: bool) -> str:
     """The answer without ids that were made for this very call. Only short ones are acknowledgements."""
-    if len(scrubbed) > 400:
+    if isinstance(value, dict) and len(scrubbed) < 1_500:
+        scrubbed = " ".join(scrub(_flat(_nameless(value, 0), 0)).split())
+    elif len(scrubbed) > 400:
         return scrubbed
-    if isinstance(value, dict):
-        kept = {key: one for key, one in value.items() if not _names_id(flat_key(key))}
-        scrubbed = " ".join(scrub(_flat(kept)).split())
-    return (_NUMBERS if sends else _IDS).sub("#", scrubbed)
+    return NUMBERS.sub("#", scrubbed) if sends else without_ids(scrubbed)
+
+
+def _nameless(value: Any, depth: int) -> Any:
+    """An object without its ids and addresses."""
+    if type(value) is dict and depth < 4:
+        return {key: _nameless(one, depth + 1) for key, one in value.items() if not _names_id(flat_key(key))}
+    return "~" if type(value) is str and "://" in value[:12] else value
 
 
 def _prose(plain: str, value: Any) -> str:
@@ -246,55 +267,51 @@ def _names_id(key: str) -> bool:
     return key in _ID_KEYS or key.endswith("id")
 
 
+def _is_table(value: Any) -> bool:
+    """Whether an answer is a list of things: what one of them says is not said of the whole."""
+    if isinstance(value, dict):
+        return any(isinstance(one, list) and len(one) > 1 for one in value.values())
+    return isinstance(value, list) and len(value) > 1
+
+
+_STATES = ("status", "state", "phase", "conclusion", "result", "Status", "State")
+_TELLS_STATE = frozenset(_STATES)
+
+
 def _status(value: Mapping[str, Any]) -> str:
-    for key in ("status", "state", "phase", "conclusion", "result", "Status", "State"):
-        one = value.get(key)
-        if isinstance(one, str) and len(one) < 40:
-            return one.casefold()
+    if not _TELLS_STATE.isdisjoint(value):
+        for key in _STATES:
+            one = value.get(key)
+            if isinstance(one, str) and len(one) < 40:
+                return one.casefold()
     for one in list(value.values())[:6]:
-        if isinstance(one, Mapping) and (found := _status(one) if one is not value else ""):
+        if isinstance(one, Mapping) and (found := _status(one)):
             return found
     return ""
 
 
-def _window(text: str) -> str:
-    """Where an error says what it is: its beginning and its last words."""
-    return text if len(text) <= 300 else f"{text[:120]} … {text[-180:]}"
-
-
-def _if_secret(match: re.Match[str]) -> str:
-    """A token made for this answer mixes cases and digits; names, hashes of content and words do not."""
-    word = match.group()
-    if word.islower() or word.isupper() or word.isalpha() or "__" in word:
-        return word
-    return "~" if any(map(str.isdigit, word)) and sum(map(str.isupper, word)) > 2 else word
-
-
-def _if_random(match: re.Match[str]) -> str:
-    """`#` for what was made up anew for this answer: hexadecimal, or letters of both cases mixed with digits."""
-    word = match.group()
-    if len(word) > 5 and _HEX.issuperset(word):
-        return "#"
-    return word if word.islower() or word.isupper() or word.isdigit() else "#"
-
-
 def _units(text: str, is_object: bool) -> tuple[int, ...]:
     """The lines of a text or the leaves of an object. Where in a series an answer stands is no news."""
-    parts = (_NUMBERED.sub("", text) if "\n" in text else text).split("\n")
+    parts = text.split("\n")
+    numbered = len(parts) > 1 and HAS_DIGIT(text) is not None
     if len(parts) < 2 and len(text) > _SHORT_LINE:
         parts = _PHRASES.split(text)
     sums: dict[int, None] = {}
-    for part in parts[: 2 * _UNITS]:
-        bare = part.strip(" \t{}[],")
-        if bare and not (is_object and flat_key(bare.partition(":")[0][:40]) in _POSITIONS):
+    # Rows of a table have many lines in common.
+    for part in dict.fromkeys(parts[: 2 * _UNITS]):
+        bare = part.strip(_FRAME)
+        if numbered and bare[:1].isdigit() and (number := _NUMBERED.match(part)) is not None:
+            bare = part[number.end() :].strip(_FRAME)
+        if is_object and (at := bare.find(":")) >= 0 and at <= _LONGEST_POSITION and _tells_position(bare[:at]):
+            continue
+        if bare:
             sums[zlib.crc32(bare.encode("utf-8", "surrogatepass"))] = None
     return tuple(sums)[:_UNITS]
 
 
-def _unnamed(text: str) -> str:
-    """Without the names in it: what stands in quotes, paths, files."""
-    text = _QUOTED.sub("~", text)
-    return " ".join("~" if _NAMING.intersection(word[1:-1]) else word for word in text.split())
+@lru_cache(maxsize=2048)
+def _tells_position(key: str) -> bool:
+    return flat_key(key) in _POSITIONS
 
 
 def _longest_text(value: Any, depth: int = 0) -> str:

@@ -40,24 +40,24 @@ class Asked:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edited:
     """What a file holds after a call. `exact`: a checksum of its bytes (a SHA-256 where a log has one); `loose`: one
-    that passes over blanks at line ends, `code` over remarks too, where the content itself is known.
+    that passes over blanks at line ends, `code` over remarks too, where the content itself is known; `before`: the
+    checksum of what it held until then, "" if nobody knows.
     """
 
     exact: str
     loose: str = ""
     code: str = ""
+    before: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
     """What the call answered. `edits`: path -> what it holds now, for files the call changed.
 
-    `seq`: where the log holds the answer, named as evidence; the call's number if None. `heard`: in place of a text
-    that was not kept (the model got a stub): what `Guard.heard` gave when it was new.
+    `heard`: in place of a text that was not kept (the model got a stub): what `Guard.heard` gave when it was new.
     """
 
     text: str
     is_error: bool = False
-    seq: int | None = None
     edits: Mapping[str, Edited] = field(default_factory=dict)
     heard: Mapping[str, Any] | None = None

@@ -44,3 +44,12 @@ class Bounded(Generic[Value]):
 
     def load(self, rows: Any) -> None:
         self._rows = {str(key): value for key, value in rows}
+
+
+def remember(seen: dict[Any, None], new: Iterable[Any], limit: int, slack: int = 512) -> None:
+    """Add to what was seen. Past limit and slack the oldest go, many at a time: a dict whose first entries were deleted
+    one by one is slow to begin."""
+    seen.update(dict.fromkeys(new))
+    if len(seen) > limit + slack:
+        for one in list(seen)[:-limit]:
+            del seen[one]

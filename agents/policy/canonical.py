@@ -32,7 +32,22 @@ _SLASHES = re.compile(r"(?<!:)/{2,}|/\./")
 _MADE_UP = re.compile(
     r"(?:client|request|req|idempot|correlation|trace|dedup)\w*(?:id|uid|uuid|guid|key|ref|nonce|token)$|(?:msg|message|call)u?(?:uid|uuid|guid)$"
 )
+_OF_REQUEST = re.compile(
+    r"(?:client|app|sdk|api|http|x)?(?:req|request|corr|correlation|trace|span|idem\w*|dedup\w*|nonce|rid)(?:id|ref|key|no|nr|num|uid)?$"
+)
+_RANDOM = re.compile(r"(?=[\w-]*[0-9])(?=[\w-]*[A-Za-z])[\w-]+$")
 _WORDLESS = re.compile(r"[^a-z0-9]+")
+# Beside other arguments these only number the calls.
+_RUNNING = frozenset({"seq", "seqno", "sequence", "sequencenumber", "msgid", "rpcid"})
+# `SO-5512`, `so 5512`, `#SO5512`; `+47 912 34 567`, `0047-91234567`.
+_NAMED_NUMBER = re.compile(
+    r"#?[a-z]{0,6}[ _#-]{0,2}[0-9]{3,}$|(?:\+|00)[0-9][0-9 ()-]{6,}$|[0-9]{2,5}(?:[ -][0-9]{2,4}){2,4}$"
+)
+_DATE = re.compile(r"(?:19|20)\d\d-\d\d-\d\d")
+_BETWEEN = re.compile(r"[ _#()+-]+")
+_TELLING = 12
+_OPENING, _CLOSING = frozenset("{["), frozenset("}]")
+_SIGNS, _NOTHING = frozenset("+-0123456789"), frozenset({"null", "none"})
 
 
 def flat_key(key: Any) -> str:
@@ -65,15 +80,13 @@ def exact(tool: str, args: Any) -> str:
 
 def meaning(args: Any) -> str:
     """The arguments in their one spelling."""
-    out: list[str] = []
-    _walk(args, out, 0)
-    return "".join(out)
+    return _spelt(args, 0)
 
 
 def digest(text: str) -> str:
-    """Sixteen hex digits. Two checksums are enough: nobody gains by forging a repeat."""
+    """Twenty hex digits. Two checksums are enough: nobody gains by forging a repeat."""
     raw = text.encode("utf-8", "surrogatepass")
-    return f"{zlib.crc32(raw):08x}{zlib.adler32(raw) & 0xFFFFFFFF:08x}{len(raw) & 0xFFFF:04x}"
+    return (zlib.crc32(raw) << 48 | zlib.adler32(raw) << 16 | len(raw) & 0xFFFF).to_bytes(10, "big").hex()
 
 
 def _dumped(value: Any) -> str:
@@ -83,51 +96,93 @@ def _dumped(value: Any) -> str:
         return meaning(value)
 
 
-def _walk(value: Any, out: list[str], depth: int) -> None:
+def _spelt(value: Any, depth: int) -> str:
     if depth > _MAX_DEPTH:
-        out.append("…")
-    elif isinstance(value, str):
-        _walk_text(value, out, depth)
-    elif isinstance(value, bool):
-        out.append("true" if value else "false")
-    elif isinstance(value, int):
-        out.append(str(value) if abs(value) < 10**15 else f"{value:x}")
-    elif isinstance(value, float):
-        out.append(
-            str(int(value)) if math.isfinite(value) and value == int(value) and abs(value) < 1e15 else repr(value)
-        )
-    elif isinstance(value, Mapping):
-        _walk_object(value, out, depth)
-    elif isinstance(value, (list, tuple)):
-        _walk_list(value, out, depth)
-    elif value is not None:
-        out.append(repr(value)[:200])
+        return "…"
+    kind = type(value)
+    if kind is str:
+        return _spelt_text(value, depth)
+    if kind is dict:
+        return _spelt_object(value, depth)
+    if kind is list or kind is tuple:
+        # Names in another order are the same names.
+        return f"[{','.join(sorted([_spelt(one, depth + 1) for one in value[:_MAX_ITEMS]]))}]"
+    if value is None:
+        return ""
+    return _spelt_other(value, depth)
 
 
-def _walk_list(value: list[Any] | tuple[Any, ...], out: list[str], depth: int) -> None:
-    parts: list[str] = []
-    for one in value[:_MAX_ITEMS]:
-        part: list[str] = []
-        _walk(one, part, depth + 1)
-        parts.append("".join(part))
-    # Names in another order are the same names.
-    out.append(f"[{','.join(sorted(parts))}]")
+def _spelt_other(value: Any, depth: int) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value) if abs(value) < 10**15 else f"{value:x}"
+    if isinstance(value, float):
+        whole = math.isfinite(value) and value == int(value) and abs(value) < 1e15
+        return str(int(value)) if whole else repr(value)
+    if isinstance(value, str):
+        return _spelt_text(value, depth)
+    if isinstance(value, Mapping):
+        return _spelt_object(value, depth)
+    return repr(value)[:200]
 
 
-def _walk_object(value: Mapping[Any, Any], out: list[str], depth: int) -> None:
-    pairs = sorted(((flat_key(key), one) for key, one in list(value.items())[:_MAX_ITEMS]), key=lambda pair: pair[0])
-    hide_titles = any(key in BODIES for key, _ in pairs)
-    out.append("{")
-    for key, one in pairs:
-        if one is None or one == "" or is_volatile(key) or key in COSMETIC or (hide_titles and key in TITLES):
+def _spelt_object(value: Mapping[Any, Any], depth: int) -> str:
+    parts = []
+    for key, flat, of_asking in _layout(tuple(value)):
+        one = value[key]
+        if one is None or one == "" or (of_asking and isinstance(one, str) and _made_up(flat, one)):
             continue
-        if isinstance(one, str) and key in _TIME_KEYS and _PRECISE.match(one) and one[17:19] not in ("00", "59"):
-            continue
-        out.append(key)
-        out.append("=")
-        _walk(one, out, depth + 1)
-        out.append(";")
-    out.append("}")
+        parts.append(f"{flat}={_spelt(one, depth + 1)};")
+    return f"{{{''.join(parts)}}}"
+
+
+def _of_asking(key: str) -> bool:
+    """Whether an argument may tell when it was asked, or which request it is."""
+    return key in _TIME_KEYS or _OF_REQUEST.match(key) is not None
+
+
+def _made_up(key: str, text: str) -> bool:
+    """The time of asking to the second; a random value for what names the request."""
+    if key in _TIME_KEYS:
+        return _PRECISE.match(text) is not None and text[17:19] not in ("00", "59")
+    return len(text) > 5 and _RANDOM.match(text) is not None
+
+
+Layout = list[tuple[Any, str, bool]]
+# Tools are called with the same few sets of keys all the time.
+_LAYOUTS: dict[tuple[Any, ...], Layout] = {}
+_MANY, _WIDE = 1_024, 24
+
+
+def _layout(keys: tuple[Any, ...]) -> Layout:
+    """The keys that mean something, each with its flat form and whether it may be made up for this call, in the order
+    of the flat form."""
+    found = _LAYOUTS.get(keys)
+    if found is None:
+        pairs = sorted([(flat_key(key), key) for key in keys[:_MAX_ITEMS]], key=_first)
+        hide_titles = any(flat in BODIES for flat, _ in pairs)
+        named = any(flat == "element" for flat, _ in pairs)
+        found = [
+            (key, flat, _of_asking(flat))
+            for flat, key in pairs
+            if not _says_nothing(flat, hide_titles)
+            and not (len(pairs) > 2 and flat in _RUNNING)
+            and not (named and flat == "ref")
+        ]
+        if len(keys) <= _WIDE and sum(len(flat) for flat, _ in pairs) < 400:
+            if len(_LAYOUTS) >= _MANY:
+                _LAYOUTS.clear()
+            _LAYOUTS[keys] = found
+    return found
+
+
+def _first(pair: tuple[str, Any]) -> str:
+    return pair[0]
+
+
+def _says_nothing(key: str, hide_titles: bool) -> bool:
+    return is_volatile(key) or key in COSMETIC or (hide_titles and key in TITLES)
 
 
 @lru_cache(maxsize=4096)
@@ -136,35 +191,42 @@ def is_volatile(key: str) -> bool:
     return key in VOLATILE or _MADE_UP.match(key) is not None
 
 
-def _walk_text(text: str, out: list[str], depth: int) -> None:
+def _spelt_text(text: str, depth: int) -> str:
     if len(text) > _LONG:
-        out.append(text)
-        return
+        return text
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
-    text = " ".join(text.casefold().split())
-    if text[:1] in ("{", "[") and text[-1:] in ("}", "]"):
+    text = one_line(text.casefold())
+    first = text[:1]
+    if first in _OPENING and text[-1:] in _CLOSING:
         inner = parse(text)
         if not isinstance(inner, str):
-            _walk(inner, out, depth + 1)
-            return
-    if _NUMBER.match(text):
+            return _spelt(inner, depth + 1)
+    if first in _SIGNS and _NUMBER.match(text):
         number = float(text)
-        out.append(str(int(number)) if number == int(number) else repr(number))
-        return
-    if text in ("null", "none"):
-        return
-    out.append(plain_place(text) if "/" in text and " " not in text else text)
+        return str(int(number)) if number == int(number) else repr(number)
+    if text in _NOTHING:
+        return ""
+    if len(text) < 25 and _NAMED_NUMBER.match(text) and not _DATE.match(text):
+        return _BETWEEN.sub("", text)[-_TELLING:]
+    return plain_place(text) if "/" in text and " " not in text else text
+
+
+def one_line(text: str) -> str:
+    """The words of a text with single blanks between them."""
+    # Of all blanks only the common one is printable: most texts show at one glance that they are so already.
+    return text.strip(" ") if text.isprintable() and "  " not in text else " ".join(text.split())
 
 
 def plain_place(text: str) -> str:
     """A path or address without what does not change where it leads."""
-    at = _URL.match(text)
+    at = _URL.match(text) if "//" in text else None
     if at:
         text = text[at.end() :].split("#", 1)[0]
         if "?" in text:
             head, _, query = text.partition("?")
             query = _TRACKING.sub("", query).strip("&")
             text = f"{head.rstrip('/')}?{query}" if query else head
-    text = _SLASHES.sub("/", text)
+    if "//" in text or "/./" in text:
+        text = _SLASHES.sub("/", text)
     return text.removeprefix("./").rstrip("/") or "/"

@@ -26,7 +26,8 @@ class Health(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyState:
     """One key as the pool sees it. `failures` counts limits in a row; `spent_usd` is what counts against `limit_usd`,
-    which starts anew at `period_ends` (None: never)."""
+    which starts anew at `period_ends` (None: never). `said`: the provider's sentence on why the key is not well, where
+    some tell what is left of its credit or which limit of the key is reached."""
 
     label: str
     health: Health = Health.OK
@@ -37,6 +38,7 @@ class KeyState:
     limit_usd: Decimal | None = None
     period_ends: datetime | None = None
     last_used: datetime | None = None
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,7 @@ class Report:
 
     reason: str | None = None
     cooldown_s: float | None = None
+    said: str = ""
 
 
 def choose(states: Sequence[KeyState], now: datetime, avoid: Set[str], jitter: float) -> str | Rest:
@@ -90,6 +93,13 @@ def after(state: KeyState, report: Report, now: datetime) -> KeyState:
     """
     if state.health is Health.DEAD:
         return state
+    then = _then(state, report, now)
+    if then == state or report.reason is None:
+        return then
+    return replace(then, said=report.said)
+
+
+def _then(state: KeyState, report: Report, now: datetime) -> KeyState:
     named = _seconds(report.cooldown_s)
     match report.reason:
         case None:
@@ -110,7 +120,14 @@ def after(state: KeyState, report: Report, now: datetime) -> KeyState:
 
 def revived(state: KeyState) -> KeyState:
     """As good as new, but for what it has spent."""
-    return replace(state, health=Health.OK, reason=None, cooldown_until=None, failures=0)
+    return replace(state, health=Health.OK, reason=None, cooldown_until=None, failures=0, said="")
+
+
+def laid_aside(state: KeyState, until: datetime) -> KeyState:
+    """Resting because a person said so. A dead key stays dead; a longer rest stays as it is."""
+    if state.health is Health.DEAD or (state.cooldown_until is not None and state.cooldown_until >= until):
+        return state
+    return replace(state, health=Health.RESTING, reason="operator", cooldown_until=until, said="")
 
 
 def period(per: str, now: datetime) -> tuple[datetime, datetime]:

@@ -8,12 +8,14 @@ from agents.policy.answers import Answer
 from agents.policy.bounded import Bounded
 from agents.policy.findings import Finding
 from agents.policy.identity import Act
-from agents.policy.natures import Nature
+from agents.policy.natures import IDLES, Nature
 from agents.policy.progress import Progress
 from agents.verdicts import BlockMode
 
 _WALLS, _KEYS = 256, 10
 _WIDE = 4
+_MAY_LOOK = frozenset({Nature.READ, Nature.CHECK, None})
+_STUB = BlockMode.STUB
 
 
 @dataclass(slots=True)
@@ -36,6 +38,9 @@ class Wall:
     best: list[float] = field(default_factory=list)
     fault: str = ""
     named: bool = False
+    uniform: bool = True
+    exact: str = ""
+    moving: int = 0
 
 
 class Families:
@@ -51,51 +56,57 @@ class Families:
     def judge(self, act: Act, progress: Progress) -> Finding | None:
         if act.exempt:
             return None
-        found = [self._wall(act, progress), self._everywhere(act), self._in_a_row(act)]
-        real = [one for one in found if one is not None]
-        return max(real, key=lambda one: one.count + (0 if one.rule == "failures_in_a_row" else 100), default=None)
-
-    def _wall(self, act: Act, progress: Progress) -> Finding | None:
         wall = self._walls.get(_place(act))
-        if wall is None:
-            return None
-        leash = min(progress.waits - wall.waits, 3) if wall.sort == said.TRANSIENT else 0
+        text = self._texts.get(self._heard.get(act.tool) or "")
+        here = 0 if wall is None else wall.count + wall.refused
+        everywhere = 0
+        if text is not None and (text.sort == said.UNKNOWN_TOOL or len(text.tools) > 1):
+            everywhere = text.count + text.refused
+        if wall is not None and here > 1 and here >= everywhere:
+            return self._at_wall(act, wall, progress)
+        if text is not None and everywhere > 1:
+            if text.sort == said.UNKNOWN_TOOL:
+                return self._found("failure_unknown_tool", act, text, 0, None, "calls of tools that do not exist")
+            # One wall met from one shell by several programs is as sure as one met by one.
+            leash = -1 if text.uniform and all(one.startswith(f"{act.tool} ") for one in text.tools) else 0
+            return self._found("failures_same_text", act, text, leash, None, "failures of several tools with one text")
+        if self._row.count + self._row.refused > 1:
+            return self._found("failures_in_a_row", act, self._row, 0, None, "failures, one call after another")
+        return None
+
+    def _at_wall(self, act: Act, wall: Wall, progress: Progress) -> Finding:
+        leash = 0
+        if wall.sort == said.TRANSIENT:
+            leash = min(progress.waits - wall.waits, 3) + min(2 * progress.recovered(act.tool), 4)
         mode = None
-        near = act.about in wall.abouts or act.key in wall.keys or not _apart(act.about, wall.abouts)
+        near = act.key in wall.keys or act.about in wall.abouts
+        # The digests by which commands are told apart begin like no other.
+        near = near or ((act.command is None or bool(act.place)) and not _apart(act.about, wall.abouts))
+        there = near
         # The same named thing is missing or wrong each time: other places to look at do not help.
-        same_thing = wall.named and wall.count > 1
-        near = near or same_thing or wall.sort == said.INVALID
+        same_thing = wall.named and wall.count > 1 and not (act.place[:2] in ("p:", "u:") and wall.sort == said.MISSING)
+        uniform = wall.sort == said.AUTH and wall.uniform and wall.count > 1
+        near = near or same_thing or uniform or wall.sort == said.INVALID
         sort = said.INVALID if same_thing and wall.sort == said.MISSING else wall.sort
+        if not there and act.nature in (Nature.READ, Nature.CHECK, None):
+            mode = BlockMode.STUB  # a look at another thing: it is held back only if it fails the same way
         if act.key in wall.keys and len(wall.keys) > 1:
             leash -= wall.sort in (said.TRANSIENT, said.OTHER, said.INVALID)
         elif not near:
             leash += _WIDE
-            if act.nature in (Nature.READ, Nature.CHECK, None):
-                mode = BlockMode.STUB
+            if act.nature in _MAY_LOOK:
+                mode = _STUB
         if act.shell and not same_thing:
             leash += 3
-        leash += min(progress.epoch - wall.epoch, 3)
-        return self._found(f"failure_{sort}", act, wall, leash, mode, "calls of one kind")
+        changes = progress.epoch - wall.epoch
+        # Other numbers after each change are a failure that moves.
+        leash += min(changes, 3) + 4 * (wall.moving >= wall.count - 1 and changes >= wall.count - 1)
+        return self._found(f"failure_{sort}", act, wall, leash, mode, "failures of one kind")
 
-    def _everywhere(self, act: Act) -> Finding | None:
-        """The same words from several tools."""
-        wall = self._texts.get(self._heard.get(act.tool) or "")
-        if wall is None:
-            return None
-        if wall.sort == said.UNKNOWN_TOOL:
-            return self._found("failure_unknown_tool", act, wall, 0, None, "tools that do not exist")
-        return self._found("failures_same_text", act, wall, 0, None, "several tools") if len(wall.tools) > 1 else None
-
-    def _in_a_row(self, act: Act) -> Finding | None:
-        return self._found("failures_in_a_row", act, self._row, 0, None, "one call after another")
-
-    def _found(self, rule: str, act: Act, wall: Wall, leash: int, mode: BlockMode | None, what: str) -> Finding | None:
-        total = wall.count + wall.refused
-        if total < 2:
-            return None
+    def _found(self, rule: str, act: Act, wall: Wall, leash: int, mode: BlockMode | None, what: str) -> Finding:
         return Finding(
             rule=rule,
-            count=total,
+            count=wall.count + wall.refused,
             fingerprint=wall.family or act.key,
             first=wall.first,
             last=wall.last,
@@ -103,12 +114,14 @@ class Families:
             said=wall.said,
             leash=leash,
             mode=mode,
+            # A failing look at yet another thing tells something: the run is not ended for it.
+            since=wall.count + wall.refused if mode is BlockMode.STUB else 0,
         )
 
     def learn(self, act: Act, answer: Answer, progress: Progress) -> None:
         place = _place(act)
         if not answer.failed:
-            if act.nature not in (Nature.WAIT, Nature.THINK, Nature.PLAN):
+            if act.nature not in IDLES:
                 self._row = Wall()
             self._walls.drop(place)
             self._texts.drop(self._heard.get(act.tool) or "")
@@ -123,10 +136,21 @@ class Families:
         if answer.tally is not None:
             wall.best = list(answer.tally)
         self._count(wall, act, answer, progress)
+        _gather(wall.keys, act.key)
+        _gather(wall.abouts, act.about)
+        wall.moving += bool(wall.exact) and wall.exact != answer.exact
+        wall.exact = answer.exact
+        wall.uniform = wall.uniform and wall.fault in ("", answer.fault)
+        wall.named = answer.names and (wall.named or wall.count == 1) and wall.fault in ("", answer.fault)
+        wall.fault = answer.fault
         self._walls.put(place, wall)
         words = answer.family if answer.sort != said.UNKNOWN_TOOL else said.UNKNOWN_TOOL
         text = self._texts.get(words) or Wall(family=answer.family, sort=answer.sort, first=act.call)
         self._count(text, act, answer, progress)
+        text.uniform = text.uniform and text.fault in ("", answer.fault)
+        text.fault = answer.fault
+        # The same program called by another name is as good as another tool.
+        _gather(text.tools, f"{act.tool} {act.program}" if act.shell else act.tool)
         self._texts.put(words, text)
         self._heard.put(act.tool, words)
 
@@ -135,14 +159,6 @@ class Families:
             wall.waits, wall.epoch, wall.first = progress.waits, progress.epoch, act.call
         if wall.batch != act.batch or wall.count == 0:
             wall.count += 1
-        if act.key not in wall.keys:
-            wall.keys = [*wall.keys[-_KEYS + 1 :], act.key]
-        if act.about not in wall.abouts:
-            wall.abouts = [*wall.abouts[-_KEYS + 1 :], act.about]
-        if act.tool not in wall.tools:
-            wall.tools = [*wall.tools[-_KEYS + 1 :], act.tool]
-        wall.named = answer.names and (wall.named or wall.count == 1) and wall.fault in ("", answer.fault)
-        wall.fault = answer.fault
         wall.last, wall.batch, wall.said = act.call, act.batch, answer.excerpt
 
     def still_same(self, act: Act, answer: Answer) -> bool:
@@ -180,14 +196,25 @@ class Families:
 
 def _place(act: Act) -> str:
     """Where a wall stands: a tool, a host, a program in a shell."""
-    if act.about.startswith("u:"):
-        return f"{act.tool}\0{act.about[2:].split('/', 1)[0]}"
+    if act.place.startswith("u:"):
+        return f"{act.tool}\0{act.place[2:].split('/', 1)[0]}"
     if act.shell and isinstance(act.args, dict):
         return f"{act.tool}\0{act.program}"
     return act.tool
 
 
+def _gather(found: list[str], one: str) -> None:
+    if one not in found:
+        found.append(one)
+        del found[:-_KEYS]
+
+
 def _apart(about: str, abouts: list[str]) -> bool:
     """Whether this is about another thing, not the old one with something hung on or taken off."""
-    bare = about.rstrip(";} ")
-    return not any(bare.startswith(other.rstrip(";} ")) or other.startswith(bare) for other in abouts)
+    bare = _bare(about)
+    return not any(other.startswith(bare) or bare.startswith(other) for other in map(_bare, abouts))
+
+
+def _bare(about: str) -> str:
+    """INV-100, INV_100 and INV100 begin alike."""
+    return about.rstrip(";} ").replace("-", "").replace("_", "")

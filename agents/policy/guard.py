@@ -5,41 +5,52 @@ plain data that survives a resume. Call `judge` for the calls of a batch in orde
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from agents.policy import orders
-from agents.policy.answers import Answer, answer_from, read_answer
+from agents.policy.answers import Answer, answer_from, as_data, read_answer
 from agents.policy.asked import NO_HINTS, Answered, Asked, Edited, Hints
 from agents.policy.families import Families
 from agents.policy.findings import Finding
 from agents.policy.identity import Act, act_of
 from agents.policy.idling import Idling
 from agents.policy.ladder import Streaks
-from agents.policy.natures import LOOKS
 from agents.policy.policies import Numbers, Policy
 from agents.policy.progress import Progress
 from agents.policy.repeats import Repeats
 from agents.policy.rewording import Rewording
+from agents.policy.stagnation import RULE as STAGNATION
+from agents.policy.stagnation import Stagnation
 from agents.policy.staleness import Staleness
 from agents.policy.strict import Counted
-from agents.policy.verdict_texts import explained
+from agents.policy.verdict_texts import explained, way_out
 from agents.verdicts import BlockMode, Rung, Verdict
 
 _ORDER = tuple(Rung)
 # What a repeat may cost before it is stopped like an error, in dollars.
 _DEAR = 1.0
+# A rule that never blocks counts as far gone at this many.
+_SOME = 8
+# What these count is allowed up to their numbers, and no sign of a loop.
+_BUDGETS = frozenset({"spawns"})
+_HELD = frozenset({Rung.BLOCK, Rung.ESCALATE, Rung.STOP})
+_OVER = frozenset({Rung.ESCALATE, Rung.STOP})
+_REFUSE = BlockMode.REFUSE
 VERSION = 1
 
 
 class Guard:
     def __init__(self, policy: Policy, state: Mapping[str, Any] | None = None) -> None:
         self.policy = policy
+        # Fuses that hold although the policy is in `shadow`: others than the policy have set them.
+        self.hard: frozenset[str] = frozenset()
         self._progress = Progress()
         self._repeats, self._families, self._staleness = Repeats(), Families(), Staleness()
         self._rewording, self._idling = Rewording(), Idling()
         self._streaks, self._counted = Streaks(), Counted()
         self._detectors = (self._repeats, self._families, self._staleness, self._rewording)
+        self._stagnation = Stagnation()
         self._batch = self._settled = self._escalated = 0
         self._asked: dict[int, tuple[Act, Verdict | None, str]] = {}
         self._told: set[int] = set()
@@ -64,6 +75,10 @@ class Guard:
             self._done.append((act, None, {}))
         return verdict
 
+    @property
+    def _weighs(self) -> bool:
+        return STAGNATION in self.policy.rules
+
     def _hinted(self, asked: Asked) -> Asked:
         rule = self.policy.tools.get(asked.tool)
         if rule is None:
@@ -76,7 +91,7 @@ class Guard:
         policy = self.policy
         trip = self._counted.judge(act, policy.fuses)
         if trip is not None:
-            return self._issue(trip, "fuses", Rung.STOP, None, policy.shadow), "fuses"
+            return self._issue(trip, "fuses", Rung.STOP, None, policy.shadow and trip.rule not in self.hard), "fuses"
         if policy.ladder is not None and (found := self._streaks.judge(act)) is not None:
             rung = self._streaks.rung(policy.ladder, found.count, policy.escalate_at_most)
             if rung is not None:
@@ -85,13 +100,23 @@ class Guard:
         if not policy.rules:
             return None, ""
         best: tuple[Rung, Finding, Numbers, str] | None = None
+        counts: dict[str, float] = {}
         for detector in (*self._detectors, self._idling):
             found = detector.judge(act, self._progress)
             if found is None or (numbers := policy.rules.get(found.rule)) is None:
                 continue
+            if found.rule not in _BUDGETS:
+                short_of = numbers.block or numbers.stop or _SOME
+                counts[found.rule] = (found.count - self._progress.ordered - found.leash) / short_of
             rung = self._rung(numbers, found)
             if rung is not None and (best is None or _ORDER.index(rung) > _ORDER.index(best[0])):
                 best = rung, found, numbers, detector.name
+        held = best is not None and best[0] in _HELD and not self._stagnation.looks_always
+        if not held and (numbers := policy.rules.get(STAGNATION)) is not None:
+            found = self._stagnation.judge(act, self._progress, counts)
+            rung = self._rung(numbers, found) if found is not None else None
+            if found is not None and rung is not None and (best is None or _ORDER.index(rung) > _ORDER.index(best[0])):
+                best = rung, found, numbers, STAGNATION
         if best is None:
             return None, ""
         rung, found, numbers, name = best
@@ -104,7 +129,7 @@ class Guard:
         count, leash = found.count - ordered, found.leash
         stop = numbers.stop + max(leash, 0)
         if found.usd >= _DEAR and numbers.block:
-            stop = min(stop, numbers.block + 3)
+            stop = min(stop, numbers.block + 3 + max(leash, 0))
         if numbers.mode != "observe":
             # A run that learns more than it repeats is not stopped for it: the call is held back, the run goes on.
             if numbers.stop and count >= stop and found.since < max(found.count, 3):
@@ -144,6 +169,7 @@ class Guard:
             wasted_tokens=found.tokens,
             wasted_usd=f"{found.usd:.6f}".rstrip("0").rstrip(".") if found.usd else None,
             shadow=shadow,
+            advice=f"Raise {found.rule} to let a run like this go on." if detector == "fuses" else way_out(found.rule),
         )
 
     # --- after it ---------------------------------------------------------------------------------------------
@@ -156,15 +182,13 @@ class Guard:
             return None
         act, verdict, name = row
         answer = self._read(act, answered)
-        if answered.seq is not None:
-            act.call = answered.seq
         self._done.append((act, answer, answered.edits))
-        tripped = self._counted.learn(act, answer.failed, answered.edits, self.policy.fuses)
+        tripped = self._counted.learn(act, answered.edits, self.policy.fuses)
         if tripped is not None:
             return self._issue(tripped, "fuses", Rung.STOP, None, self.policy.shadow)
         if verdict is None or verdict.mode is not BlockMode.STUB or verdict.rung is not Rung.BLOCK:
             return None
-        detector = next((one for one in self._detectors if one.name == name), None)
+        detector = next((one for one in (*self._detectors, self._stagnation) if one.name == name), None)
         if detector is not None and detector.still_same(act, answer):
             return verdict
         return replace(verdict, rung=Rung.OBSERVE, mode=None, explanation="The answer has changed: let through.")
@@ -172,14 +196,12 @@ class Guard:
     def _read(self, act: Act, answered: Answered) -> Answer:
         if answered.heard is not None:
             return answer_from(answered.heard)
-        looks = act.nature is None or act.nature in LOOKS
-        acts = not looks or act.nature is None
-        return read_answer(answered.text, answered.is_error, acts=acts, looks=looks and act.narrow)
+        return read_answer(answered.text, answered.is_error)
 
     def heard(self, call: int) -> dict[str, Any] | None:
         """What was read out of the answer to a call of this batch, as plain data: kept beside a stub in the log, it
         lets a fold learn (`Answered.heard`) what the run had learnt."""
-        return next((asdict(one) for act, one, _ in self._done if one is not None and act.number == call), None)
+        return next((as_data(one) for act, one, _ in self._done if one is not None and act.number == call), None)
 
     def _settle(self) -> None:
         """The batch is over: the model reads its answers, so they count from now on."""
@@ -188,14 +210,17 @@ class Guard:
         done, self._done = self._done, []
         for act, answer, edits in done:
             if answer is None:
-                for detector in (*self._detectors, self._idling):
+                for detector in (*self._detectors, self._idling, self._stagnation):
                     detector.refused(act)
                 continue
+            self._counted.answered(answer.failed)
             self._progress.learn(act, answer, edits)
             self._streaks.learn(act, answer.excerpt)
             for one in self._detectors:
                 one.learn(act, answer, self._progress)
             self._idling.learn(act, answer, self._progress, list(edits))
+            if self._weighs:
+                self._stagnation.learn(act, answer, edits)
         self._asked.clear()
 
     # --- what is no call --------------------------------------------------------------------------------------
@@ -208,7 +233,7 @@ class Guard:
         self._progress.ordered = orders.repeats_ordered(text)
         self._progress.forget_returns()
         self._streaks.person_spoke()
-        for detector in (*self._detectors, self._idling):
+        for detector in (*self._detectors, self._idling, self._stagnation):
             detector.person_spoke()
 
     def said(self, text: str, call: int) -> Verdict | None:
@@ -219,7 +244,7 @@ class Guard:
     def compressed(self, call: int) -> Verdict | None:
         """The context was compressed: the model may read again what it has lost."""
         self._settle()
-        for detector in self._detectors:
+        for detector in (*self._detectors, self._stagnation):
             detector.context_compressed()
         return self._pseudo(self._idling.compressed(call))
 
@@ -242,6 +267,7 @@ class Guard:
             "settled": self._settled,
             "escalated": self._escalated,
             "progress": self._progress.dump(),
+            "stagnation": self._stagnation.dump(),
             "idling": self._idling.dump(),
             "streaks": self._streaks.dump(),
             "counted": self._counted.dump(),
@@ -251,6 +277,7 @@ class Guard:
     def _load(self, state: Mapping[str, Any]) -> None:
         self._batch, self._settled, self._escalated = state["batch"], state["settled"], state["escalated"]
         self._progress.load(state["progress"])
+        self._stagnation.load(state["stagnation"])
         self._idling.load(state["idling"])
         self._streaks.load(state["streaks"])
         self._counted.load(state["counted"])
@@ -262,4 +289,4 @@ def refuses(verdict: Verdict) -> bool:
     """Whether the call must not run."""
     if verdict.shadow:
         return False
-    return verdict.rung in (Rung.STOP, Rung.ESCALATE) or verdict.mode is BlockMode.REFUSE
+    return verdict.rung in _OVER or verdict.mode is _REFUSE

@@ -2,35 +2,40 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from agents.policy.asked import Asked
-from agents.policy.canonical import digest, exact, flat_key, parse
+from agents.policy.canonical import digest, exact, flat_key, meaning, parse
 from agents.policy.contents import content_after, is_cosmetic
 from agents.policy.identity_rules import Rule, identified
-from agents.policy.likeness import Words, words_of
-from agents.policy.natures import Nature, moves_money, nature_of
+from agents.policy.lazily import lazy
+from agents.policy.likeness import LONGEST, Words, words_of
+from agents.policy.natures import LOOKS, Nature, moves_money, nature_of
+from agents.policy.request_words import RequestWords, words_of_request
 from agents.policy.shells import Command
 from agents.policy.subjects import (
-    about_of,
+    about_rest,
     address_of,
     by_sub_command,
     command_of,
     meaning_of,
+    place_of,
     program_of,
     texts_of,
     tokens_of,
     wait_of,
 )
 
+_MANY = 200
+_EDIT = Nature.EDIT
+
 
 @dataclass(kw_only=True)
 class Act:
     """A call as the guard sees it. `number`: as it was asked; `call`: as evidence names it; `key`: its meaning;
-    `exact`: its arguments as given; `about`: the thing it is about, without range and query; `narrow`: whether other
-    calls may be about the same thing; `address`: whom it reaches, without the words; `tokens`: names in it that tie it
-    to other calls; `content`: checksums of what a file will hold after it; `cosmetic`: an edit of remarks or blanks.
+    `exact`: its arguments as given; `place`: what it is about if that is a file, an address, a table; `narrow`: whether
+    other calls may be about the same thing; `address`: whom it reaches, without the words; `tokens`: names in it that
+    tie it to other calls.
     """
 
     number: int
@@ -39,7 +44,7 @@ class Act:
     tool: str
     nature: Nature | None
     key: str
-    about: str
+    place: str
     narrow: bool
     path: str
     wait_s: float
@@ -49,49 +54,76 @@ class Act:
     exempt: bool
     tied: bool
     money: bool
-    cosmetic: bool
-    content: tuple[str, ...]
     spent_tokens: int
     spent_usd: float
+    meant: str = field(repr=False)
     args: Any = field(repr=False)
     pairs: Mapping[str, Any] = field(repr=False)
     command: Command | None = field(repr=False)
 
     # Worked out only for the calls and policies that need them.
 
-    @cached_property
+    @lazy
     def exact(self) -> str:
         return self.key if self.tied else exact(self.tool, self.args)
 
-    @cached_property
+    @lazy
+    def about(self) -> str:
+        """The thing it is about, without range and query."""
+        if self.place:
+            return self.place
+        if self.command is None:
+            return about_rest(self.tool, self.pairs)
+        return f"c:{digest(self.meant) if self.tied else self.key}"
+
+    @lazy
+    def cosmetic(self) -> bool:
+        """Whether it is an edit of remarks or blanks."""
+        return self.nature is _EDIT and is_cosmetic(self.pairs)
+
+    @lazy
+    def content(self) -> tuple[str, ...]:
+        """Checksums of what a file will hold after it."""
+        return content_after(self.pairs) if self.nature is _EDIT else ()
+
+    @lazy
     def tokens(self) -> tuple[str, ...]:
         return tokens_of(self.pairs, self.command)
 
-    @cached_property
+    @lazy
     def address(self) -> str:
         return digest(f"{self.tool}\0{address_of(self.args)}")
 
-    @cached_property
+    @lazy
     def words(self) -> Words:
         return words_of(self.text)
 
-    @cached_property
+    @lazy
+    def question(self) -> str:
+        """All its arguments in their one spelling."""
+        return (self.meant if self.command is None else meaning(self.args))[:LONGEST]
+
+    @lazy
+    def request(self) -> RequestWords:
+        return words_of_request(self.meant)
+
+    @lazy
     def text(self) -> str:
-        return texts_of(self.args)[:2_000]
+        return texts_of(self.args)[:LONGEST]
 
 
 def act_of(asked: Asked, rules: Mapping[str, Rule]) -> Act:
     """Read a call. Never raises, whatever the arguments are."""
     args = parse(asked.args)
     tool = asked.tool
-    command = command_of(tool, args)
-    nature = nature_of(tool, args, command, asked.hints)
-    if isinstance(args, Mapping):
-        nature = by_sub_command(args, nature)
+    pairs = _flattened(args) if type(args) is dict or isinstance(args, Mapping) else {}
+    command = command_of(tool, args, pairs)
+    nature = nature_of(tool, args, pairs, command, asked.hints)
+    if pairs:
+        nature = by_sub_command(pairs, nature)
     rule = rules.get(tool, asked.hints.identity)
-    pairs = {flat_key(key): one for key, one in list(args.items())[:200]} if isinstance(args, Mapping) else {}
     meant = meaning_of(args, command)
-    about, narrow, path = about_of(tool, args, pairs, command, meant)
+    place, narrow, path = place_of(tool, pairs, command)
     key = ""
     if rule is not None and not isinstance(rule, bool):
         key = digest(f"{tool}\0{identified(rule, args)}")
@@ -102,7 +134,7 @@ def act_of(asked: Asked, rules: Mapping[str, Rule]) -> Act:
         tool=tool,
         nature=nature,
         key=key or digest(f"{tool.casefold()}\0{meant}"),
-        about=about,
+        place=place,
         narrow=narrow,
         path=path,
         wait_s=wait_of(nature, pairs, command),
@@ -111,12 +143,17 @@ def act_of(asked: Asked, rules: Mapping[str, Rule]) -> Act:
         polls=asked.hints.poll,
         exempt=rule is False,
         tied=rule is not None and not isinstance(rule, bool),
-        money=moves_money(tool),
-        cosmetic=nature is Nature.EDIT and is_cosmetic(pairs),
-        content=content_after(pairs) if nature is Nature.EDIT else (),
+        money=nature not in LOOKS and moves_money(tool),
         spent_tokens=asked.tokens,
         spent_usd=asked.cost_usd,
+        meant=meant,
         args=args,
         pairs=pairs,
         command=command,
     )
+
+
+def _flattened(args: Mapping[Any, Any]) -> dict[str, Any]:
+    if len(args) > _MANY:
+        return {flat_key(key): one for key, one in list(args.items())[:_MANY]}
+    return {flat_key(key): one for key, one in args.items()}

@@ -7,10 +7,13 @@ from agents.policy.bounded import Bounded
 from agents.policy.canonical import digest, flat_key, meaning
 from agents.policy.findings import Finding
 from agents.policy.identity import Act
-from agents.policy.natures import Nature
+from agents.policy.natures import IDLES, Nature
 from agents.policy.progress import Progress
 
+_ANNOUNCEMENT = 300
 _KEYS, _PLANS, _TEXTS = 256, 64, 32
+_COUNTED = IDLES | {Nature.SPAWN}
+_EDIT, _WAIT = Nature.EDIT, Nature.WAIT
 
 
 class Idling:
@@ -22,27 +25,28 @@ class Idling:
         self._texts: Bounded[int] = Bounded(_TEXTS)
         self._oscillation_refused: Bounded[int] = Bounded(_KEYS)
         self.plans = self.thoughts = self.waits = self.compressions = self.spawns = self.fresh = 0
-        self.first = self.last = self.batch = 0
+        self.first = self.last = self.batch = self.announced = 0
 
     def judge(self, act: Act, progress: Progress) -> Finding | None:
         if act.exempt:
             return None
+        return self._idle(act) if act.nature in _COUNTED else self._edit(act, progress)
+
+    def _idle(self, act: Act) -> Finding | None:
         if act.nature is Nature.PLAN:
             return self._found("bookkeeping_only", act, self.plans, "plans without work between them")
         if act.nature is Nature.THINK:
             return self._found("thinking_only", act, self.thoughts, "thoughts without work between them")
         if act.nature is Nature.WAIT:
             return self._found("waiting_only", act, self.waits, "waits without a look between them")
-        if act.nature is Nature.SPAWN:
-            return self._found("spawns", act, self.spawns, "sub-agents")
-        return self._edit(act, progress)
+        return self._found("spawns", act, self.spawns, "sub-agents")
 
     def _edit(self, act: Act, progress: Progress) -> Finding | None:
-        paths = self._wrote.get(act.key) or ([act.path] if act.content and act.path else [])
+        paths = self._wrote.get(act.key) or ([act.path] if act.path and act.nature is _EDIT else [])
         found: Finding | None = None
         for path in paths:
             state = progress.file(path)
-            if state is None:
+            if state is None or not (act.content or act.key in self._wrote):
                 continue
             refused = self._oscillation_refused.get(path) or 0
             back = any(one in state.sums[:-1] for one in act.content) if act.content else act.key in self._wrote
@@ -62,7 +66,20 @@ class Idling:
     def learn(self, act: Act, answer: Answer, progress: Progress, edits: list[str]) -> None:
         if edits:
             self._wrote.put(act.key, edits[:4])
-        self.spawns += act.nature is Nature.SPAWN
+        if act.nature in _COUNTED:
+            self._count(act)
+        if progress.fresh > self.fresh:
+            self.announced = 0
+            if act.nature not in IDLES:
+                self.plans = self.thoughts = self.compressions = 0
+                self._texts.clear()
+        if act.nature is not _WAIT:
+            self.waits = 0
+        if self.plans + self.thoughts + self.waits <= 1:
+            self.first = act.call
+        self.fresh, self.last, self.batch = progress.fresh, act.call, act.batch
+
+    def _count(self, act: Act) -> None:
         if act.nature is Nature.PLAN:
             state = _plan_state(act.args)
             if state not in self._plans:
@@ -73,21 +90,18 @@ class Idling:
             self.thoughts += 1
         elif act.nature is Nature.WAIT:
             self.waits += 1
-        elif progress.fresh > self.fresh:
-            self.plans = self.thoughts = self.compressions = 0
-            self._texts.clear()
-        if act.nature is not Nature.WAIT:
-            self.waits = 0
-        if self.plans + self.thoughts + self.waits <= 1:
-            self.first = act.call
-        self.fresh, self.last, self.batch = progress.fresh, act.call, act.batch
+        else:
+            self.spawns += 1
 
     def said(self, text: str, call: int) -> Finding | None:
         """A message without a call. What was said before counts on every time until a call teaches something."""
         key = digest(" ".join(text.casefold().split()))
         count = self._texts.get(key) or 0
         self._texts.put(key, count + 1)
-        if count == 0:
+        # Announcements in ever other words: nothing was done between them.
+        self.announced += len(text) < _ANNOUNCEMENT
+        count = max(count, self.announced - 1)
+        if count <= 0:
             return None
         return Finding(
             rule="repeated_text", count=count, fingerprint=key, first=self.last, last=call, what="the same message"
@@ -115,7 +129,7 @@ class Idling:
             self._oscillation_refused.put(path, (self._oscillation_refused.get(path) or 0) + 1)
 
     def person_spoke(self) -> None:
-        self.plans = self.thoughts = self.waits = self.compressions = 0
+        self.plans = self.thoughts = self.waits = self.compressions = self.announced = 0
         self._texts.clear()
         self._plans.clear()
         self._oscillation_refused.clear()
@@ -123,11 +137,11 @@ class Idling:
     def dump(self) -> dict[str, Any]:
         counts = [self.plans, self.thoughts, self.waits, self.compressions, self.spawns, self.fresh]
         tables = [self._wrote.dump(), self._plans.dump(), self._texts.dump(), self._oscillation_refused.dump()]
-        return {"counts": [*counts, self.first, self.last, self.batch], "tables": tables}
+        return {"counts": [*counts, self.first, self.last, self.batch, self.announced], "tables": tables}
 
     def load(self, state: dict[str, Any]) -> None:
         self.plans, self.thoughts, self.waits, self.compressions, self.spawns, self.fresh = state["counts"][:6]
-        self.first, self.last, self.batch = state["counts"][6:]
+        self.first, self.last, self.batch, self.announced = state["counts"][6:]
         wrote, plans, texts, refused = state["tables"]
         self._wrote.load(wrote)
         self._plans.load(plans)

@@ -6,45 +6,56 @@ series made from one template (`Review a.py`, `Review b.py`) is not alike: there
 
 import re
 import zlib
-from collections.abc import Sequence
+from functools import lru_cache
 
 from agents.policy.vocabulary import words
 
 _WORD = re.compile(r"[^\W_]+(?:[._@/:#-]+[^\W_]+)*")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _MAX_WORDS = 48
-_LONGEST = 2_000
+LONGEST = 2_000
+_SHORT_WORD = 40
+_ENDS = frozenset(".!?:\n")
 _COMMON = words("arguments", "common")
 _NUMBERS = words("arguments", "numbers")
 _ENDINGS = ("ingly", "edly", "ing", "ied", "ies", "ent", "ed", "es", "er", "en", "ez", "ly", "s", "e")
+_LAST = frozenset(ending[-1] for ending in _ENDINGS)
 
 Words = tuple[frozenset[int], frozenset[int]]
 
 
+@lru_cache(maxsize=512)
 def words_of(text: str) -> Words:
     """Ordinary words and those that single something out, both as checksums."""
     plain: set[int] = set()
     special: set[int] = set()
-    text = text[:_LONGEST]
+    text = text[:LONGEST]
     start = True
     for match in _WORD.finditer(text):
         word = match.group()
-        low = word.casefold()
-        if _singles_out(word, low, start):
-            special.add(_sum(low))
-        if low.isascii():
-            stem = _stem(low)
-            if len(low) > 2 and low not in _COMMON:
-                plain.add(_sum(stem))
-        elif _CJK.search(low):
-            plain.update(_sum(low[i : i + 2]) for i in range(max(len(low) - 1, 1)))
-        elif low not in _COMMON:
-            plain.add(_sum(low))
-        end = match.end()
-        start = end < len(text) and text[end] in ".!?:\n"
+        sums, single = _read(word, start) if len(word) < _SHORT_WORD else _read_anew(word, start)
+        plain.update(sums)
+        if single is not None:
+            special.add(single)
+        start = text[match.end() : match.end() + 1] in _ENDS
         if len(plain) >= _MAX_WORDS:
             break
     return frozenset(plain), frozenset(special)
+
+
+def _read_anew(word: str, start: bool) -> tuple[tuple[int, ...], int | None]:
+    """(the checksums of a word as an ordinary one, its checksum if it singles something out)."""
+    low = word.casefold()
+    single = _sum(low) if _singles_out(word, low, start) else None
+    if low.isascii():
+        return ((_sum(_stem(low)),) if len(low) > 2 and low not in _COMMON else ()), single
+    if _CJK.search(low):
+        return tuple(_sum(low[i : i + 2]) for i in range(max(len(low) - 1, 1))), single
+    return (() if low in _COMMON else (_sum(low),)), single
+
+
+# The same words come again and again, within a text and from call to call.
+_read = lru_cache(maxsize=8_192)(_read_anew)
 
 
 def alike(one: Words, other: Words) -> bool:
@@ -62,10 +73,21 @@ def alike(one: Words, other: Words) -> bool:
     return common >= 2 and common >= 0.45 * smaller and common >= 0.28 * (common + only_a + only_b)
 
 
+def akin(one: Words, other: Words, common: int) -> bool:
+    """Whether two texts may well be about one thing: weaker than `alike`. Both name the same numbers and names, share
+    `common` ordinary words, and are no template with another filling."""
+    a, b = one[0], other[0]
+    if (one[1] - other[1]) and (other[1] - one[1]):
+        return False
+    only_a, only_b, both = len(a - b), len(b - a), len(a & b)
+    return both >= common and not (only_a == only_b and 0 < only_a <= 2)
+
+
 def _singles_out(word: str, low: str, start: bool) -> bool:
     """A number, an id, an address; a name in capitals that does not begin a sentence."""
     if low.isalpha():
-        return low in _NUMBERS or (word[0].isupper() and not start and len(word) > 2 and word[1:].islower())
+        name = word[0].isupper() and not start and len(word) > 2 and word[1:].islower() and low not in _COMMON
+        return name or low in _NUMBERS
     return any(c.isdigit() or c in "@/._" for c in low)
 
 
@@ -74,18 +96,11 @@ def _agree(one: frozenset[int], other: frozenset[int]) -> bool:
     return not (one - other and other - one)
 
 
-def dump(words: Words) -> list[list[int]]:
-    return [sorted(words[0]), sorted(words[1])]
-
-
-def load(row: Sequence[Sequence[int]]) -> Words:
-    return frozenset(row[0]), frozenset(row[1])
-
-
 def _stem(word: str) -> str:
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
+    if word[-1] in _LAST:
+        for ending in _ENDINGS:
+            if word.endswith(ending) and len(word) - len(ending) >= 3:
+                return word[: -len(ending)]
     return word
 
 

@@ -36,6 +36,18 @@ def _limit(name: str, value: Any, source: str) -> Limit:
     return Limit(value=number, source=source)
 
 
+def of_policy(body: Mapping[str, Any]) -> Limits:
+    """The fuses of a policy that are limits of a run, tighter of `fuses` and `stop_when`. Raises ConfigError."""
+    tables = [table for name in ("fuses", "stop_when") if isinstance(table := body.get(name), Mapping)]
+    return tightest(*(limits_from({name: given.get(name) for name in LIMIT_NAMES}, "policy") for given in tables))
+
+
+def of_parent(limits: Limits) -> Limits:
+    """What a sub-agent takes over."""
+    found = {name: getattr(limits, name) for name in LIMIT_NAMES}
+    return Limits(**{name: Limit(value=one.value, source="parent") for name, one in found.items() if one is not None})
+
+
 def tightest(*given: Limits) -> Limits:
     """Of each fuse the lowest value with its source; of equal ones the first given."""
     joined: dict[str, Limit] = {}

@@ -37,6 +37,15 @@ class Nature(StrEnum):
 LOOKS = frozenset({Nature.READ, Nature.CHECK, Nature.RUN})
 ACTS = frozenset({Nature.OPERATE, Nature.SET, Nature.EDIT, Nature.SEND})
 IDLES = frozenset({Nature.THINK, Nature.PLAN, Nature.WAIT})
+MOVES = frozenset({Nature.STEP, Nature.SCREEN})
+# What every call asks for is looked up once: the member of an enumeration by its name takes seven times as long.
+_READ, _SEND, _OPERATE = Nature.READ, Nature.SEND, Nature.OPERATE
+_MAY_RUN = frozenset({None, Nature.OPERATE, Nature.CHECK})
+_MAY_SEND = frozenset({None, Nature.STEP, Nature.OPERATE})
+_MAY_TOUCH = frozenset({None, Nature.SEND, Nature.SET, Nature.OPERATE})
+_ON_SCREEN = words("fields", "on_screen")
+_LOOKED_UP = frozenset({"get", "fetch", "lookup", "describe"})
+_MAY_EDIT = frozenset({Nature.SET, Nature.SEND, Nature.OPERATE})
 # The same call from a shell or a program may depend on anything in the world.
 OF_COMMAND = {
     shells.READ: Nature.READ,
@@ -83,6 +92,10 @@ _FILE_KEYS = frozenset({"path", "filepath", "file", "filename", "patch", "diff",
 _RECIPIENTS = words("fields", "recipients")
 _MESSAGES = frozenset({"body", "message", "text", "content", "html", "msg", "nachricht", "mensaje", "melding"})
 _INCREMENTS = words("arguments", "increments")
+_TIMES, _BRIEFS, _PAGING = words("fields", "times"), words("fields", "briefs"), words("fields", "paging")
+_TOLD, _STATES, _MAKING = words("verbs", "told"), words("verbs", "states"), words("verbs", "making")
+_ALIVE, _MOVING = words("verbs", "alive"), words("verbs", "moving")
+_LINES = ("input", "line", "command", "cmd", "call", "request", "instruction")
 
 
 @lru_cache(maxsize=1024)
@@ -92,9 +105,11 @@ def _by_name(tool: str) -> tuple[Nature | None, bool]:
     known = frozenset(words)
     first = words[0] if words else ""
     if known & verbs.EXEC and not (first in verbs.READ or first in verbs.SURE_OUT):
-        return None, True
-    if known & verbs.KEYS:
+        return Nature.CHECK if _by_verb(words) is Nature.CHECK else None, True
+    if known & (verbs.KEYS | _ALIVE) or (first in _MOVING and not _INCREMENTS.isdisjoint(words[1:])):
         return Nature.STEP, False
+    if tool.startswith("POST /"):
+        return Nature.OPERATE, False  # only its arguments tell whom it reaches
     if known & verbs.WAIT:
         return Nature.WAIT, False
     if known & verbs.THINK:
@@ -113,15 +128,20 @@ def _spawns(words: tuple[str, ...], known: frozenset[str]) -> bool:
         return True
     if words[:2] == ("transfer", "to") or words[:2] == ("hand", "off"):
         return True
-    return bool(known & {"agent", "agents", "worker"}) and bool(
-        known & {"run", "start", "launch", "call", "create", "dispatch", "invoke", "new", "assign", "ask"}
-    )
+    return not known.isdisjoint(verbs.HELPERS) and not known.isdisjoint(verbs.SENDS_OUT)
 
 
 def _by_verb(words: tuple[str, ...]) -> Nature | None:
+    if words[:1] == ("run",) and len(words) > 1 and (found := _by_verb(words[1:])) in (Nature.CHECK, Nature.READ):
+        return found
+    if len(words) > 1 and words[-1] in _LOOKED_UP:
+        return Nature.READ  # `refund_get`: what is looked up comes first
+    if len(words) > 1 and words[-1] in _STATES and _MAKING.isdisjoint(words):
+        return Nature.READ  # the state of a transfer is looked up, however it was made
     for word in words:
         if word in verbs.CHECK and words[0] not in ("get", "list", "read"):
-            return Nature.CHECK
+            # The status of a build is looked up; the build itself asks the world.
+            return Nature.CHECK if _TOLD.isdisjoint(words[1:]) else Nature.READ
         if word in verbs.SCREEN:
             return Nature.STEP if word in verbs.STEP else Nature.SCREEN
         if word in verbs.SET:
@@ -148,51 +168,92 @@ def nature_by_verb(verb: str) -> Nature | None:
     return _by_verb(verbs.segments(verb))
 
 
+@lru_cache(maxsize=1024)
 def moves_money(tool: str) -> bool:
     return not verbs.MONEY.isdisjoint(verbs.segments(tool))
 
 
-def nature_of(tool: str, args: Any, command: shells.Command | None, hints: Hints) -> Nature | None:
+def nature_of(
+    tool: str, args: Any, pairs: Mapping[str, Any], command: shells.Command | None, hints: Hints
+) -> Nature | None:
     """None when neither hint, name nor command tells; the answer may tell later."""
     if hints.read_only or hints.poll:
-        return Nature.READ
+        return _READ
     named, is_shell = _by_name(tool)
-    if command is not None and (is_shell or named is None or named in (Nature.OPERATE, Nature.CHECK)):
+    if command is not None and (is_shell or named in _MAY_RUN):
         return OF_COMMAND[command.kind] if is_shell or named is None or command.sql else named
-    if isinstance(args, Mapping):
-        keys = {str(key).casefold().replace("_", "").replace("-", "") for key in args}
-        if named in (Nature.SET, Nature.SEND, Nature.OPERATE) and keys & _FILE_KEYS and _edits(tool):
+    if pairs:
+        if named in _MAY_EDIT and not _FILE_KEYS.isdisjoint(pairs) and _edits(tool):
             return Nature.EDIT
-        if named is None and is_shell and keys & _FILE_KEYS and "oldstr" in keys:
+        if named is None and is_shell and "oldstr" in pairs and not _FILE_KEYS.isdisjoint(pairs):
             return Nature.EDIT
-        if named in (Nature.SCREEN, Nature.STEP):
-            return Nature.STEP if named is Nature.STEP or _increments(args) else Nature.SCREEN
+        if named in _MAY_SEND and not _RECIPIENTS.isdisjoint(pairs) and not _MESSAGES.isdisjoint(pairs):
+            return Nature.SEND
+        if named in _MAY_TOUCH and not _ON_SCREEN.isdisjoint(pairs):
+            return Nature.STEP if by_steps(pairs) else Nature.SCREEN
+        if named is Nature.STEP and _turns(tool) and _is_named(pairs):
+            return _OPERATE  # a key or a log is rotated, not a picture
+        if named in MOVES:
+            return Nature.STEP if named is Nature.STEP or by_steps(pairs) else Nature.SCREEN
+        if named is _SEND and _only_by_noun(tool) and _pages(pairs):
+            return Nature.READ
     if named is None and _edits(tool):
         return Nature.EDIT
-    if (
-        named is None
-        and isinstance(args, Mapping)
-        and not keys.isdisjoint(_RECIPIENTS)
-        and not keys.isdisjoint(_MESSAGES)
-    ):
-        return Nature.SEND
+    if named is None or named is _OPERATE:
+        return _by_arguments(pairs, is_shell) or named
     return named
+
+
+@lru_cache(maxsize=1024)
+def _turns(tool: str) -> bool:
+    return "rotate" in verbs.segments(tool)
+
+
+def _is_named(pairs: Mapping[str, Any]) -> bool:
+    """Whether an argument names a thing: it is no number, and tells no direction."""
+    named = any(isinstance(one, str) and len(one) > 1 and not one.strip("-+.°").isdigit() for one in pairs.values())
+    return named and not by_steps(pairs)
+
+
+def _by_arguments(pairs: Mapping[str, Any], is_shell: bool) -> Nature | None:
+    """What the arguments tell of a call whose name says nothing."""
+    if not pairs or is_shell:
+        return None
+    if _TIMES.issuperset(pairs):
+        return Nature.WAIT
+    if len(pairs) == 1 and isinstance(line := next((pairs[key] for key in _LINES if key in pairs), None), str):
+        return nature_by_verb(line.split(None, 1)[0][:40]) if line.strip() else None
+    if any(isinstance(one := pairs.get(key), str) and one.count(" ") > 3 for key in _BRIEFS):
+        return Nature.SPAWN
+    return Nature.STEP if by_steps(pairs) else None
+
+
+def _pages(pairs: Mapping[str, Any]) -> bool:
+    """Whether a call goes through a list and brings nothing along."""
+    return not _PAGING.isdisjoint(pairs) and _RECIPIENTS.isdisjoint(pairs) and _MESSAGES.isdisjoint(pairs)
+
+
+@lru_cache(maxsize=1024)
+def _only_by_noun(tool: str) -> bool:
+    return verbs.SURE_OUT.isdisjoint(verbs.segments(tool))
 
 
 def is_shell(tool: str) -> bool:
     return _by_name(tool)[1]
 
 
+@lru_cache(maxsize=1024)
 def _edits(tool: str) -> bool:
     return not _EDIT_WORDS.isdisjoint(verbs.segments(tool))
 
 
-def _increments(args: Mapping[Any, Any]) -> bool:
-    for value in args.values():
+def by_steps(pairs: Mapping[str, Any]) -> bool:
+    """Whether the arguments name a step: a direction, a key, more or less."""
+    for value in pairs.values():
         if (
             isinstance(value, str)
             and len(value) < 40
-            and not _INCREMENTS.isdisjoint(value.casefold().replace("-", " ").split())
+            and not _INCREMENTS.isdisjoint(value.casefold().replace("-", " ").replace("_", " ").split())
         ):
             return True
     return False

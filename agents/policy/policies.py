@@ -82,11 +82,19 @@ class Policy:
     shadow: bool = False
 
 
+UNGUARDED = Policy(name="off")
+
+
 def shipped(name: str) -> dict[str, Any]:
     """A shipped policy as data. Raises FileNotFoundError for another name."""
+    return tomllib.loads(shipped_text(name))
+
+
+def shipped_text(name: str) -> str:
+    """A shipped policy as its TOML file has it, remarks included. Raises FileNotFoundError for another name."""
     if name not in NAMES:
         raise FileNotFoundError(name)
-    return tomllib.loads(resources.files(__package__).joinpath(f"shipped/{name}.toml").read_text(encoding="utf-8"))
+    return resources.files(__package__).joinpath(f"shipped/{name}.toml").read_text(encoding="utf-8")
 
 
 def read_policy(content: bytes, *, is_json: bool = False) -> dict[str, Any]:
@@ -104,7 +112,9 @@ def read_policy(content: bytes, *, is_json: bool = False) -> dict[str, Any]:
 def policy_from(body: Mapping[str, Any], name: str) -> Policy:
     """Check a policy's data. Raises ConfigError `bad_policy`, whose message names the place and what is right there."""
     _only(body, (*_OWN, *_OF_OTHERS), "the policy")
-    fuses = {**_fuses(body, "fuses"), **_fuses(body, "stop_when")}
+    fuses = _fuses(body, "fuses")
+    for fuse, value in _fuses(body, "stop_when").items():
+        fuses[fuse] = min(value, fuses.get(fuse, value))
     ladder, identity = _ladder(body)
     rules = {rule: _numbers(rule, given) for rule, given in _table(body, "rules").items()}
     escalate = _table(body, "escalate")
@@ -131,9 +141,9 @@ def _fuses(body: Mapping[str, Any], table: str) -> dict[str, Any]:
     for name, value in given.items():
         where = f"{table}.{name}"
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < _MOST:
-            raise _bad(where, f"must be a number above 0, not {value!r}")
+            raise _bad(where, f"must be a number above 0, not {_shown(value)}")
         if "float" not in str(names[name]) and value != int(value):
-            raise _bad(where, f"must be a whole number, not {value!r}")
+            raise _bad(where, f"must be a whole number, not {_shown(value)}")
         found[name] = float(value) if "float" in str(names[name]) else int(value)
     return found
 
@@ -147,7 +157,7 @@ def _ladder(body: Mapping[str, Any]) -> tuple[Ladder | None, dict[str, Rule]]:
         raise _bad("ladder.identity", "must be a table of tools")
     fingerprint = given.pop("fingerprint", "arguments")
     if fingerprint != "arguments":
-        raise _bad("ladder.fingerprint", f"is always 'arguments', not {fingerprint!r}")
+        raise _bad("ladder.fingerprint", f"is always 'arguments', not {_shown(fingerprint)}")
     _only(given, ("observe", "steer", "block", "escalate", "stop"), "ladder")
     rungs = {name: _count(value, f"ladder.{name}") for name, value in given.items()}
     _rising(rungs, ("observe", "steer", "block", "escalate", "stop"), "ladder")
@@ -167,7 +177,7 @@ def _numbers(rule: str, given: Any) -> Numbers:
     _rising(rungs, ("observe", "steer", "block", "stop"), where)
     mode = given.get("mode", "refuse")
     if mode not in MODES:
-        raise _bad(f"{where}.mode", f"is one of {', '.join(MODES)}, not {mode!r}")
+        raise _bad(f"{where}.mode", f"is one of {', '.join(MODES)}, not {_shown(mode)}")
     return Numbers(**rungs, mode=mode, shadow=_typed(given.get("shadow", False), bool, f"{where}.shadow"))
 
 
@@ -220,14 +230,21 @@ def _rising(rungs: Mapping[str, int], order: tuple[str, ...], where: str) -> Non
 
 def _count(value: Any, where: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 100_000:
-        raise _bad(where, f"must be a whole number from 0, not {value!r}")
+        raise _bad(where, f"must be a whole number from 0, not {_shown(value)}")
     return value
 
 
 def _typed(value: Any, kind: type, where: str) -> Any:
     if not isinstance(value, kind):
-        raise _bad(where, f"must be {'true or false' if kind is bool else 'text'}, not {value!r}")
+        raise _bad(where, f"must be {'true or false' if kind is bool else 'text'}, not {_shown(value)}")
     return value
+
+
+def _shown(value: Any) -> str:
+    try:
+        return f"{value!r:.100}"
+    except (ValueError, RecursionError):
+        return "what is too large to show"
 
 
 def _bad(where: str, what: str) -> ConfigError:

@@ -6,26 +6,32 @@ old state is no change; a mail to somebody changes nothing that a test could see
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from agents.policy.answers import Answer
 from agents.policy.asked import Edited
 from agents.policy.bounded import Bounded
-from agents.policy.canonical import digest
 from agents.policy.identity import Act
-from agents.policy.natures import LOOKS, Nature
+from agents.policy.lexing import numbers_alone
+from agents.policy.natures import IDLES, LOOKS, MOVES, Nature
 from agents.policy.verbs import segments
 from agents.policy.vocabulary import words
 
+_RICH = 60
+_WAIT, _CHECK, _RUN, _SEND, _EDIT = Nature.WAIT, Nature.CHECK, Nature.RUN, Nature.SEND, Nature.EDIT
+# What changes nothing by itself.
+_STILL = IDLES | {Nature.READ, Nature.CHECK}
+_NUMBERS, _HEAD = 8, 400
 _SEEN, _TOKENS, _FILES, _HISTORY = 512, 512, 128, 64
-_TALK = words("verbs", "talk")
+_TALK, _ASIDE = words("verbs", "talk"), words("verbs", "aside")
 _ON_PAPER = (".md", ".rst", ".txt", ".adoc", "license", "changelog", "readme", "notice", "authors", "todo")
 
 
 @dataclass(slots=True)
 class FileState:
     """`sums`: contents it has had, oldest first; `returns` to old ones since the last new one; `idle` writes that
-    changed nothing."""
+    changed nothing; `origin`: the checksum of what it held before the run touched it."""
 
     sums: list[str]
     returns: int = 0
@@ -33,61 +39,113 @@ class FileState:
     code: str = ""
     first: int = 0
     last: int = 0
+    origin: str = ""
 
 
 class Progress:
     """`epoch`: changes of the world so far; `stamp`: the same with what only reached people; `moves`: answers of the
-    world that were news to a question asked before; `waits`: pauses taken; `fresh`: answers that taught something."""
+    world that were news to a question asked before; `waits`: pauses taken; `fresh`: answers that taught something;
+    `learnt`: questions never asked before that looks have answered; `touches`: new moves that were merely acknowledged;
+    `growing`: pauses in a row that were longer than the one before.
+    """
 
     def __init__(self) -> None:
         self.epoch = self.stamp = self.moves = self.waits = self.fresh = self.idle_edits = 0
+        self.learnt = self.touches = self.growing = 0
+        self._last_wait = 0.0
         self.ordered = 0
         self._seen: Bounded[int] = Bounded(_SEEN)
         self._known: Bounded[int] = Bounded(_SEEN)
         self._changed: Bounded[int] = Bounded(_TOKENS)
+        # Calls that failed last, and how often one of a tool that had failed then went through.
+        self._down: Bounded[int] = Bounded(_TOKENS)
+        self._recovered: Bounded[int] = Bounded(_FILES)
         self._files: Bounded[list[Any]] = Bounded(_FILES)
+        # The numbers of the last answer to a question, by how much each moved, how often in a row one moved one way.
+        self._figures: Bounded[list[Any]] = Bounded(_FILES)
+        self._trend = [0, 0]
+
+    def trend(self, since: int) -> int:
+        """How often in a row a number in the answers to one question has moved one way, if that was after call
+        `since`. What rises by the same each time is a counter, which moves by being asked."""
+        return self._trend[0] if self._trend[1] > since else 0
 
     def changed_since(self, tokens: tuple[str, ...], stamp: int) -> bool:
         """Whether something that these names stand for was changed after `stamp`."""
         return any((self._changed.get(token) or -1) > stamp for token in tokens)
+
+    def recovered(self, tool: str) -> int:
+        """How often trying again has helped with this tool."""
+        return self._recovered.get(tool) or 0
 
     def file(self, path: str) -> FileState | None:
         row = self._files.get(path)
         return FileState(*row) if row else None
 
     def learn(self, act: Act, answer: Answer, edits: Mapping[str, Edited]) -> None:
-        if act.nature is Nature.WAIT or act.wait_s:
+        if act.nature is _WAIT or act.wait_s:
             self.waits += 1
-        news = digest(f"{act.key}{answer.same}")
+            self.growing = self.growing + 1 if act.wait_s > self._last_wait else 0
+            self._last_wait = act.wait_s
+        news = act.key + answer.same
         asked_before = act.key in self._known
         if news not in self._seen:
             self._seen.put(news, act.call)
             if not answer.clock and not answer.failed:
-                self.fresh += act.nature not in (Nature.THINK, Nature.PLAN, Nature.WAIT)
+                self.fresh += act.nature not in IDLES
                 self.moves += asked_before and act.nature in LOOKS
+            # A question never asked before: also a check that fails tells something.
+            self.learnt += not asked_before and act.nature in LOOKS and (act.nature is _CHECK or not answer.failed)
+        if not answer.failed and answer.length < _HEAD:
+            self._measure(act, answer)
         self._known.put(act.key, act.call)
+        if answer.failed:
+            self._down.put(act.key, act.call)
+        elif act.key in self._down:
+            self._down.drop(act.key)
+            self._recovered.put(act.tool, self.recovered(act.tool) + 1)
         if edits:
             self._edited(act, edits)
         elif not answer.failed and not act.cosmetic:
             self._acted(act, answer)
 
+    def _measure(self, act: Act, answer: Answer) -> None:
+        now = [float(one) for one in numbers_alone(answer.start)[:_NUMBERS]]
+        before = self._figures.get(act.key)
+        if before is None or len(before[0]) != len(now):
+            self._figures.put(act.key, [now, [0.0] * len(now), [0] * len(now)])
+            return
+        numbers, moved, runs = before
+        for at, (one, was) in enumerate(zip(now, numbers, strict=True)):
+            by = one - was
+            if not by:
+                continue
+            on = by * moved[at] >= 0 and (by < 0 or (by != moved[at] and by > 2))
+            runs[at] = runs[at] + 1 if on else 0
+            moved[at] = by
+        self._figures.put(act.key, [now, moved, runs])
+        if (run := max(runs, default=0)) > 1:
+            self._trend = [run, act.call]
+
     def _acted(self, act: Act, answer: Answer) -> None:
         nature = act.nature
-        if nature in (Nature.READ, Nature.CHECK, Nature.THINK, Nature.PLAN, Nature.WAIT):
+        if nature in _STILL:
             return
         if nature is None and not (answer.acknowledges or answer.sends):
             return
-        done = digest(
-            f"{act.key}{answer.same if nature in (Nature.STEP, Nature.SCREEN, Nature.RUN) else answer.shape}!"
-        )
+        moves = nature in MOVES
+        shape = answer.same if moves or nature is _RUN else answer.shape
+        # A screen that was seen before is no new state, whatever was pressed.
+        done = f"{shape}!" if moves and answer.length >= _RICH else f"{act.key}{shape}!"
         if done in self._seen:
             return
         self._seen.put(done, act.call)
-        if nature in (Nature.STEP, Nature.SCREEN) and answer.length < 30:
+        if moves and answer.length < 30:
+            self.touches += 1
             return  # an acknowledgement says nothing of the screen
-        if nature is Nature.EDIT and _on_paper(act.path):
+        if nature is _EDIT and _on_paper(act.path):
             self.idle_edits += 1
-        self._change(act.tokens, world=not (nature is Nature.SEND and talks(act.tool)))
+        self._change(act.tokens, world=not (keeps(act.tool) or (nature is _SEND and talks(act.tool))))
 
     def _change(self, tokens: tuple[str, ...], *, world: bool) -> None:
         self.stamp += 1
@@ -99,11 +157,11 @@ class Progress:
         for path, edit in list(edits.items())[:16]:
             now, code = edit.loose or edit.exact, edit.code
             row = self._files.get(path)
-            state = FileState(*row) if row else FileState([], first=act.call)
+            state = FileState(*row) if row else FileState([], first=act.call, origin=edit.before)
             state.last = act.call
             if state.sums and state.sums[-1] == now:
                 state.idle += 1
-            elif now in state.sums:
+            elif now in state.sums or (state.origin and edit.exact == state.origin):
                 state.returns += 1
                 state.idle = 0
                 state.sums.append(now)
@@ -116,7 +174,8 @@ class Progress:
                     self._change((*act.tokens, path.casefold(), "/".join(path.casefold().split("/")[-2:])), world=True)
             state.code = code
             state.sums = state.sums[-_HISTORY:]
-            self._files.put(path, [state.sums, state.returns, state.idle, state.code, state.first, state.last])
+            kept = [state.sums, state.returns, state.idle, state.code, state.first, state.last, state.origin]
+            self._files.put(path, kept)
 
     def forget_returns(self) -> None:
         """A person spoke: whatever went back and forth before was before."""
@@ -126,27 +185,52 @@ class Progress:
                 row[1] = row[2] = 0
 
     def dump(self) -> dict[str, Any]:
-        counts = [self.epoch, self.stamp, self.moves, self.waits, self.fresh, self.idle_edits, self.ordered]
+        counts: list[float] = [
+            self.epoch,
+            self.stamp,
+            self.moves,
+            self.waits,
+            self.fresh,
+            self.idle_edits,
+            self.ordered,
+        ]
+        counts += [self.learnt, self.touches, self.growing, self._last_wait]
         return {
             "counts": counts,
             "seen": self._seen.dump(),
             "known": self._known.dump(),
             "changed": self._changed.dump(),
             "files": self._files.dump(),
+            "down": self._down.dump(),
+            "recovered": self._recovered.dump(),
+            "figures": self._figures.dump(),
+            "trend": list(self._trend),
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
         counts = state["counts"]
-        self.epoch, self.stamp, self.moves, self.waits, self.fresh, self.idle_edits, self.ordered = counts
+        self.epoch, self.stamp, self.moves, self.waits, self.fresh, self.idle_edits, self.ordered = counts[:7]
+        self.learnt, self.touches, self.growing, self._last_wait = counts[7:]
         self._seen.load(state["seen"])
         self._known.load(state["known"])
         self._changed.load(state["changed"])
         self._files.load(state["files"])
+        self._down.load(state["down"])
+        self._recovered.load(state["recovered"])
+        self._figures.load(state["figures"])
+        self._trend = list(state["trend"])
 
 
+@lru_cache(maxsize=1024)
 def talks(tool: str) -> bool:
     """Whether a tool only tells somebody something."""
     return not _TALK.isdisjoint(segments(tool))
+
+
+@lru_cache(maxsize=1024)
+def keeps(tool: str) -> bool:
+    """Whether a tool only keeps words for later: notes, a diary."""
+    return not _ASIDE.isdisjoint(segments(tool))
 
 
 def _on_paper(path: str) -> bool:

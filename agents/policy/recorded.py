@@ -1,9 +1,11 @@
 """Judging a recorded call sequence: what the guard would have said to each call, and where it would have stopped."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from agents.policy.answers import answer_from
 from agents.policy.asked import Answered, Asked, Hints
 from agents.policy.contents import edited
 from agents.policy.guard import Guard, refuses
@@ -25,15 +27,20 @@ def judged_line(number: int, line: bytes, policy: Policy) -> tuple[str, bool]:
     except NoSequence as why:
         error = {"code": "bad_sequence", "message": f"line {number}: {why}", "detail": {"line": number}}
         return json.dumps({"error": error}), False
-    return json.dumps(answer), True
+    try:
+        return json.dumps(answer, allow_nan=False), True
+    except ValueError:  # only the id is the line's own
+        return json.dumps({**answer, "id": None}), True
 
 
-def judge_sequence(row: Mapping[str, Any], policy: Policy) -> dict[str, Any]:
+def judge_sequence(
+    row: Mapping[str, Any], policy: Policy, guard_of: Callable[[Policy], Guard] = Guard
+) -> dict[str, Any]:
     """Walk one sequence. Raises NoSequence for what is none."""
     calls = row.get("calls")
     if not isinstance(calls, list):
         raise NoSequence("calls must be a list")
-    guard = Guard(policy)
+    guard = guard_of(policy)
     hints = {str(tool): _hints(given) for tool, given in _object(row.get("hints")).items()}
     verdicts: list[dict[str, Any]] = []
     executed: list[int] = []
@@ -81,17 +88,20 @@ def _step(guard: Guard, number: int, call: dict[str, Any], hints: Mapping[str, H
     if first is not None and refuses(first):
         return first, False
     result = call.get("result")
-    edits = _object(call.get("edits"))
+    edits, before = _object(call.get("edits")), _object(call.get("before"))
     settled = guard.observe(
         number,
         Answered(
-            text=result
-            if isinstance(result, str)
-            else ""
-            if result is None
-            else json.dumps(result, ensure_ascii=False),
+            text=result if isinstance(result, str) else _as_text(result),
             is_error=bool(call.get("is_error")),
-            edits={str(path): edited(one if isinstance(one, str) else None) for path, one in edits.items()},
+            edits={
+                str(path): replace(
+                    edited(one if isinstance(one, str) else None),
+                    before=known if isinstance(known := before.get(path), str) else "",
+                )
+                for path, one in edits.items()
+            },
+            heard=_heard(call.get("heard")),
         ),
     )
     return settled or first, True
@@ -124,6 +134,14 @@ def _hints(given: Any) -> Hints:
         poll=given.get("poll") is True,
         identity=rule if isinstance(rule, (tuple, str)) or rule is False else None,
     )
+
+
+def _heard(given: Any) -> Mapping[str, Any] | None:
+    """What the log kept of an answer in whose place the model got a stub; None for what is none."""
+    try:
+        return given if isinstance(given, Mapping) and answer_from(given) else None
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _row(line: bytes) -> dict[str, Any]:

@@ -1,19 +1,31 @@
 """The same thing said again in other words: to one address, to a new sub-agent, to a person, to itself."""
 
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 from agents.policy import likeness
 from agents.policy.answers import Answer
 from agents.policy.bounded import Bounded
+from agents.policy.canonical import is_volatile
 from agents.policy.findings import Finding
 from agents.policy.identity import Act
 from agents.policy.natures import Nature
-from agents.policy.progress import Progress
+from agents.policy.progress import Progress, keeps
+from agents.policy.scrubbing import HAS_DIGIT
+from agents.policy.subjects import TEXTS, tokens_of
+from agents.policy.vocabulary import words
 
+_NAMES = (
+    TEXTS
+    | words("fields", "briefs")
+    | {"agent", "agentid", "name", "role", "worker", "workerid", "subagent", "subagenttype"}
+)
 _ADDRESSES, _KEPT = 64, 8
 _SAYING = frozenset({Nature.SEND, Nature.SPAWN, Nature.ASK, Nature.THINK})
-_NO_WORDS: likeness.Words = (frozenset(), frozenset())
+# Notes to oneself that are alike may be two thoughts.
+_OF_NOTES = 2
+_SEND, _SPAWN = Nature.SEND, Nature.SPAWN
+_BY_TOOL = _SAYING - {Nature.SEND}
 RULES = {
     Nature.SEND: "reworded_effect",
     Nature.SPAWN: "respawned",
@@ -25,12 +37,14 @@ RULES = {
 @dataclass(slots=True)
 class Said:
     key: str
-    words: list[list[int]]
-    outcome: list[list[int]]
+    text: str
+    outcome: str
     failed: bool
     call: int
     batch: int
     epoch: int
+    ids: list[str] = field(default_factory=list)
+    learnt: int = 0
 
 
 class Rewording:
@@ -41,43 +55,53 @@ class Rewording:
         self._refused: Bounded[int] = Bounded(_ADDRESSES)
 
     def judge(self, act: Act, progress: Progress) -> Finding | None:
-        if act.nature not in _SAYING or act.exempt:
+        nature = _saying(act)
+        if nature is None or act.exempt:
             return None
         before = self._said.get(_to(act))
         if not before:
             return None
-        like = [one for one in before if likeness.alike(likeness.load(one.words), act.words)]
-        if act.nature is Nature.SPAWN:
-            like = _same_outcome(like, act.key)
+        # Nothing was heard between them: then less likeness is enough.
+        idle = nature is Nature.SEND and before[-1].learnt == progress.learnt
+        like = [
+            one
+            for one in before
+            if likeness.alike(words := likeness.words_of(one.text), act.words)
+            or (idle and one.learnt == progress.learnt and likeness.akin(words, act.words, 2))
+        ]
+        if nature is Nature.SPAWN:
+            like = [one for one in _same_outcome(like, act.key) if one.ids == _ids(act)]
         if not like:
             return None
         batches = {one.batch for one in like}
-        if act.nature in (Nature.SEND, Nature.ASK) and all(one.key == act.key for one in like):
+        if nature in (Nature.SEND, Nature.ASK) and all(one.key == act.key for one in like):
             return None  # nothing was reworded
         refused = self._refused.get(_to(act)) or 0
         return Finding(
-            rule=RULES[act.nature],
+            rule=RULES[nature],
             count=len(batches) + refused,
             fingerprint=act.address,
             first=like[0].call,
             last=like[-1].call,
             what="the same in other words",
-            leash=min(progress.epoch - like[0].epoch, 2) if act.nature is Nature.ASK else 0,
+            leash=_leash(act, like, progress) + _OF_NOTES * (nature is not act.nature),
         )
 
     def learn(self, act: Act, answer: Answer, progress: Progress) -> None:
-        if act.nature not in _SAYING or (answer.failed and act.nature is Nature.SEND):
+        nature = _saying(act)
+        if nature is None or (answer.failed and nature is _SEND):
             return
-        outcome = likeness.words_of(answer.prose) if act.nature is Nature.SPAWN else _NO_WORDS
-        fruitless = answer.failed or answer.fruitless
+        spawns = nature is _SPAWN
         one = Said(
             act.key,
-            likeness.dump(act.words),
-            likeness.dump(outcome),
-            fruitless,
+            act.text,
+            answer.prose if spawns else "",
+            answer.failed or (spawns and answer.fruitless),
             act.call,
             act.batch,
             progress.epoch,
+            _ids(act) if spawns else [],
+            progress.learnt,
         )
         self._said.put(_to(act), [*(self._said.get(_to(act)) or [])[-_KEPT + 1 :], one])
 
@@ -85,7 +109,7 @@ class Rewording:
         return False
 
     def refused(self, act: Act) -> None:
-        if act.nature in _SAYING and _to(act) in self._said:
+        if _saying(act) is not None and _to(act) in self._said:
             self._refused.put(_to(act), (self._refused.get(_to(act)) or 0) + 1)
 
     def person_spoke(self) -> None:
@@ -103,8 +127,28 @@ class Rewording:
         self._refused.load(rows[1])
 
 
+def _saying(act: Act) -> Nature | None:
+    """As what a call says something; a note to oneself reaches somebody later."""
+    if act.nature in _SAYING:
+        return act.nature
+    return _SEND if act.nature is Nature.SET and keeps(act.tool) and not TEXTS.isdisjoint(act.pairs) else None
+
+
+def _leash(act: Act, like: list[Said], progress: Progress) -> int:
+    if act.nature is Nature.ASK:
+        return min(progress.epoch - like[0].epoch, 2)
+    # What came back well may be asked for again after work: a review, a check.
+    return 4 * (progress.epoch > like[-1].epoch) if act.nature is Nature.SPAWN and not like[-1].failed else 0
+
+
+def _ids(act: Act) -> list[str]:
+    """What a sub-agent is given to work on, beside its brief: tickets, files. Its own name does not count."""
+    given = {key: one for key, one in act.pairs.items() if key not in _NAMES and not is_volatile(key)}
+    return sorted(one for one in tokens_of(given, None) if HAS_DIGIT(one))
+
+
 def _to(act: Act) -> str:
-    return act.tool if act.nature in (Nature.SPAWN, Nature.THINK, Nature.ASK) else act.address
+    return act.tool if act.nature in _BY_TOOL else act.address
 
 
 def _same_outcome(like: list[Said], key: str) -> list[Said]:
@@ -112,12 +156,12 @@ def _same_outcome(like: list[Said], key: str) -> list[Said]:
     if not like:
         return like
     last = like[-1]
-    ended = likeness.load(last.outcome)
+    ended = likeness.words_of(last.outcome)
     return [
         one
         for one in like
         if one is last
         or one.key == key
         or (one.failed and last.failed)
-        or likeness.alike(likeness.load(one.outcome), ended)
+        or likeness.alike(likeness.words_of(one.outcome), ended)
     ]

@@ -1,7 +1,7 @@
 """What a secret looks like: by the name of its key, or by its own form.
 
-Both err on the side of leaving text alone: an agent that cannot read a line cannot edit it either. Cheap substring
-tests come before any pattern, so that ordinary text pays a few microseconds per KiB.
+Both err on the side of leaving text alone: an agent that cannot read a line cannot edit it either. One pass for the
+literal texts that secrets hold comes before any pattern, so that ordinary text pays a few microseconds per KiB.
 """
 
 import re
@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from agents.policy.known_secrets import hide_known
+from agents.policy.vocabulary import Phrases
 
 MARKER = re.compile(r"\[redacted:[a-z0-9_]+\]")
 
@@ -90,17 +93,19 @@ _FORMS = (
 def hide_in_text(text: str) -> tuple[str, dict[str, int]]:
     """The text with typed markers in place of secrets, and how many of each kind."""
     hidden: dict[str, int] = {}
-    low = text.lower()
-    if "PRIVATE KEY-" in text or "PRIVATE KEY BLOCK-" in text:
+    text = hide_known(text, hidden)
+    found = _HINTS.found(text.lower())
+    if _PEM in found:
         text = _hide_private_keys(text, hidden)
-    for form in _FORMS:
+    for form in _FORMS if _FORM in found else ():
+        # In any case of letters so far; most forms want their own.
         for hint in form.hints:
-            if hint in (low if form.any_case else text):
+            if hint.lower() in found and (form.any_case or hint in text):
                 text = _hide_form(form, text, hidden)
                 break
-    found = [core for core in _CORES if core in low]
-    if found:
-        text = _hide_assignments(text, found, hidden)
+    cores = [core for core in _CORES if core in found]
+    if cores:
+        text = _hide_assignments(text, cores, hidden)
     return text, hidden
 
 
@@ -141,6 +146,16 @@ def _hide_form(form: _Form, text: str, hidden: dict[str, int]) -> str:
 # --- by name -----------------------------------------------------------------------------------------------------
 
 _CORES = ("pass", "pwd", "secret", "token", "key", "authorization", "cookie")
+# All that is looked for before any pattern, in lower case. What stands for itself alone is found under its own name.
+_FORM, _PEM = "a form", "a private key"
+_FORM_HINTS = {hint.lower() for form in _FORMS for hint in form.hints}
+_HINTS = Phrases(
+    {
+        **{hint: (hint,) for hint in _FORM_HINTS.union(_CORES)},
+        _FORM: _FORM_HINTS,
+        _PEM: ("private key-", "private key block-"),
+    }
+)
 _BEFORE_KEY = ("api", "secret", "access", "private", "account", "signing", "encryption", "master")
 _KEY_ENDS = ("apikey", "secretkey", "accesskey", "accountkey", "signingkey", "encryptionkey", "masterkey")
 _TOKENS_OF_NO_SECRET = frozenset(

@@ -2,34 +2,54 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
+from agents.policy.lazily import lazy
 from agents.policy.vocabulary import words
 
 READ, CHECK, ACT, OUT, RUN, WAIT = "read", "check", "act", "out", "run", "wait"
 _ORDER = (OUT, ACT, CHECK, RUN, READ, WAIT)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Command:
-    """`text` is the command without its waits, comments and plumbing; `paths` what it names, `words` the rest."""
+    """`text` is the command without its waits, comments and plumbing, `tokens` the words of each of its parts; `paths`
+    what it names, `words` the rest."""
 
     text: str
     kind: str
     wait_s: float
-    paths: tuple[str, ...]
-    words: tuple[str, ...]
+    tokens: tuple[list[str], ...] = ()
     sql: bool = False
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return self._named[0]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return self._named[1]
+
+    @lazy
+    def _named(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        paths: list[str] = []
+        words: list[str] = []
+        for tokens in self.tokens:
+            _sort_out(tokens, paths, words)
+        return tuple(paths[:8]), tuple(words[:24])
 
 
 # Only within reach: a longer command is a script, and its head tells what it is.
 _LONGEST = 4_000
+_SHORT_TOKEN = 60
 _SLEEP = re.compile(
     r"(?:^|[;&\n]\s*|&&\s*)(?:sleep|Start-Sleep(?:\s+-s\w*)?|timeout /t)\s+(\d+(?:\.\d+)?)([smh]?)\s*(?:;|&&|\n|$)"
 )
 _NOISE = re.compile(
     r"\s*2>&1|\s*2>\s*/dev/null|\s*\|\|\s*(?:true|:)\s*$|(?:^|\s)#[^\n]*|;\s*$|;\s*echo [\"']?[\w =$?:.-]*[\"']?\s*$"
 )
-_SPLIT = re.compile(r"&&|\|\||[;|\n]")
+# `&&`, `||`, `;`, `|`, a new line; begins with their first characters, which are found at once.
+_SPLIT = re.compile(r"[;\n|&](?:(?<=&)&|(?<=\|)\|?|(?<=[;\n]))")
 _WORD = re.compile(r"\"[^\"]*\"|'[^']*'|[^\s\"'<>]+")
 _REDIRECT = re.compile(r"(?<![0-9&>=-])>>?\s*(?!/dev/null|&)[\w./~$\"'-]")
 _PATHLIKE = re.compile(
@@ -63,22 +83,23 @@ def read_command(text: str) -> Command:
         for amount, unit in _SLEEP.findall(text):
             wait_s += float(amount) * _UNITS[unit]
         text = _SLEEP.sub(" ; ", text) if wait_s else text
-    text = _NOISE.sub(" ", text).strip(" ;&\n\t")
+    if "2>" in text or "||" in text or "#" in text or ";" in text:
+        text = _NOISE.sub(" ", text)
+    text = text.strip(" ;&\n\t")
     if not text:
-        return Command("", WAIT if wait_s else READ, wait_s, (), ())
+        return Command("", WAIT if wait_s else READ, wait_s)
+    quoted = "'" in text or '"' in text or "<" in text or ">" in text
     kinds: set[str] = set()
-    paths: list[str] = []
-    words: list[str] = []
+    found: list[list[str]] = []
     for part in _SPLIT.split(text)[:12]:
-        tokens = _WORD.findall(part)[:40]
-        if not tokens:
-            continue
-        kinds.add(_kind(tokens, part))
-        _sort_out(tokens, paths, words)
-    if _REDIRECT.search(text):
+        tokens = (_WORD.findall(part) if quoted else part.split())[:40]
+        if tokens:
+            kinds.add(_kind(tokens, part))
+            found.append(tokens)
+    if ">" in text and _REDIRECT.search(text):
         kinds.add(ACT)
     kind = next((one for one in _ORDER if one in kinds), READ)
-    return Command(text, kind, wait_s, tuple(paths[:8]), tuple(words[:24]))
+    return Command(text, kind, wait_s, tuple(found))
 
 
 def read_sql(text: str) -> str:
@@ -163,12 +184,21 @@ def _two_sided(rest: list[str]) -> str:
 
 def _sort_out(tokens: list[str], paths: list[str], words: list[str]) -> None:
     for token in tokens:
-        bare = token.strip("\"'(){}$`,")
-        if not bare or bare.startswith("-") or (bare[0].isdigit() and not looks_like_path(bare)):
-            if bare.startswith("--") and "=" in bare:
-                words.append(bare.casefold())
-            continue
-        if token[0] not in "\"'" and _PATHLIKE.match(bare):
-            paths.append(bare)
-        elif " " not in bare:
-            words.append(bare.casefold())
+        path, word = _read_token(token) if len(token) < _SHORT_TOKEN else _read_token_anew(token)
+        if path:
+            paths.append(path)
+        elif word:
+            words.append(word)
+
+
+def _read_token_anew(token: str) -> tuple[str, str]:
+    """A token as (a path, a word); both empty for an option or a number."""
+    bare = token.strip("\"'(){}$`,")
+    if not bare or bare.startswith("-") or (bare[0].isdigit() and not looks_like_path(bare)):
+        return "", bare.casefold() if bare.startswith("--") and "=" in bare else ""
+    if token[0] not in "\"'" and ("/" in bare or "." in bare) and _PATHLIKE.match(bare):
+        return bare, ""
+    return "", "" if " " in bare else bare.casefold()
+
+
+_read_token = lru_cache(maxsize=4_096)(_read_token_anew)

@@ -5,23 +5,27 @@ from typing import Any
 
 from agents.policy import likeness
 from agents.policy.answers import Answer
-from agents.policy.bounded import Bounded
-from agents.policy.canonical import meaning
+from agents.policy.bounded import Bounded, remember
 from agents.policy.findings import Finding
 from agents.policy.identity import Act
-from agents.policy.natures import Nature
+from agents.policy.lexing import words_in
+from agents.policy.natures import LOOKS, MOVES, by_steps
 from agents.policy.progress import Progress
+from agents.policy.scrubbing import HAS_DIGIT
 
-_THINGS, _UNITS = 64, 600
+_THINGS, _UNITS, _SLACK = 64, 600, 200
 _NEWS = 0.2
 _SHORT = 60
+_MAY_LOOK = LOOKS | {None}
+_LAP, _MANY, _WORDS = 24, 6, 200
 
 
 @dataclass(slots=True)
 class Shelf:
-    """What is known of one thing. `dry`: looks since the last that brought a fifth of new lines."""
+    """What is known of one thing. `dry`: looks since the last with a fifth of new lines. `look`: the first look,
+    whose lines are taken up when there is a second: most things are looked at once."""
 
-    units: list[int] = field(default_factory=list)
+    known: dict[int, None] = field(default_factory=dict)
     keys: list[str] = field(default_factory=list)
     dry: int = 0
     known_by_heart: bool = True
@@ -32,6 +36,14 @@ class Shelf:
     last: int = 0
     batch: int = 0
     said: str = ""
+    touches: int = 0
+    look: Answer | None = None
+
+    def units(self) -> dict[int, None]:
+        if self.look is not None:
+            self.known.update(dict.fromkeys(self.look.units))
+            self.look = None
+        return self.known
 
 
 @dataclass(slots=True)
@@ -47,9 +59,29 @@ class Echo:
     said: str = ""
     keys: list[str] = field(default_factory=list)
     abouts: list[str] = field(default_factory=list)
-    words: list[list[int]] = field(default_factory=list)
-    near: bool = True
+    asked: str = ""
+    near: int = 0
+    # In how many questions each word stood, and how many held one that others, but not all, had held; nothing is
+    # counted before the second question.
+    words: dict[int, int] = field(default_factory=dict)
+    recurs: int = 0
+    # How many named the very numbers and names that the one before named.
+    fixed: int = 0
     long: bool = False
+
+
+@dataclass(slots=True)
+class Lap:
+    """The answers of one tool to ever new questions, latest last. `run`: how many in a row stood `period` places before
+    already: a list that has begun anew."""
+
+    answers: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    period: int = 0
+    run: int = 0
+    first: int = 0
+    last: int = 0
+    said: str = ""
 
 
 class Staleness:
@@ -58,9 +90,15 @@ class Staleness:
     def __init__(self) -> None:
         self._shelves: Bounded[Shelf] = Bounded(_THINGS)
         self._echoes: Bounded[Echo] = Bounded(_THINGS)
+        self._laps: Bounded[Lap] = Bounded(_THINGS)
+        self._screen = Echo()
 
     def judge(self, act: Act, progress: Progress) -> Finding | None:
-        if act.exempt or act.nature not in (Nature.READ, Nature.RUN, Nature.CHECK, None):
+        if act.exempt:
+            return None
+        if act.nature in MOVES:
+            return self._screen_stays(act)
+        if act.nature not in _MAY_LOOK:
             return None
         shelf = self._shelves.get(act.about) if act.narrow else None
         if shelf is not None and shelf.dry and not self._changed(act, shelf, progress):
@@ -74,6 +112,17 @@ class Staleness:
                 said=shelf.said,
                 leash=2 if len(shelf.keys) < 3 else -1 if shelf.known_by_heart else 0,
             )
+        lap = self._laps.get(act.tool)
+        if lap is not None and lap.run and act.key not in lap.asked:
+            return Finding(
+                rule="nothing_new",
+                count=lap.run,
+                fingerprint=act.key,
+                first=lap.first,
+                last=lap.last,
+                what=f"the same {lap.period} answers in turn",
+                said=lap.said,
+            )
         echo = self._echoes.get(act.tool)
         if echo is not None and echo.count > 1:
             return Finding(
@@ -82,26 +131,53 @@ class Staleness:
                 fingerprint=act.key,
                 first=echo.first,
                 last=echo.last,
-                what="other questions",
+                what="questions with one answer",
                 said=echo.said,
             )
         return None
 
+    def _screen_stays(self, act: Act) -> Finding | None:
+        screen = self._screen
+        if screen.count < 2 or (act.key in screen.keys and len(screen.keys) < 2):
+            return None
+        return Finding(
+            rule="screen_still",
+            count=screen.count,
+            fingerprint=act.key,
+            first=screen.first,
+            last=screen.last,
+            what="moves that left the screen as it was",
+            said=screen.said,
+            leash=5 if by_steps(act.pairs) else 2,
+        )
+
     def _changed(self, act: Act, shelf: Shelf, progress: Progress) -> bool:
         if act.path or act.about.startswith("p:"):
             return progress.changed_since((act.about[2:], act.path), shelf.stamp) or progress.epoch - shelf.epoch > 3
-        return progress.epoch > shelf.epoch
+        return progress.epoch > shelf.epoch or progress.touches > shelf.touches
 
     def learn(self, act: Act, answer: Answer, progress: Progress) -> None:
-        if act.nature not in (Nature.READ, Nature.RUN, Nature.CHECK, None) or answer.failed or answer.pending:
+        if act.nature in MOVES:
+            self._see_screen(act, answer)
+        if act.nature not in _MAY_LOOK or answer.failed or answer.pending:
             return
         self._hear_echo(act, answer)
-        if not act.narrow or answer.empty or (len(answer.units) < 2 and answer.length < _SHORT):
+        self._hear_lap(act, answer)
+        if not act.narrow or answer.empty or (answer.length < _SHORT and len(answer.units) < 2):
             return
         shelf = self._shelves.get(act.about)
         if shelf is None or self._changed(act, shelf, progress):
-            shelf = Shelf(first=act.call)
-        known = set(shelf.units)
+            shelf = Shelf(first=act.call, look=answer)
+        else:
+            self._look_again(act, answer, shelf)
+        if act.key not in shelf.keys:
+            shelf.keys = [*shelf.keys[-5:], act.key]
+        shelf.epoch, shelf.stamp, shelf.touches = progress.epoch, progress.stamp, progress.touches
+        shelf.last, shelf.batch, shelf.said = act.call, act.batch, answer.excerpt
+        self._shelves.put(act.about, shelf)
+
+    def _look_again(self, act: Act, answer: Answer, shelf: Shelf) -> None:
+        known = shelf.units()
         new = [unit for unit in answer.units if unit not in known]
         if known and len(new) <= _NEWS * len(answer.units):
             shelf.dry += shelf.batch != act.batch
@@ -110,12 +186,7 @@ class Staleness:
             shelf.dry = shelf.refused = 0
             shelf.known_by_heart = True
             shelf.first = act.call
-        shelf.units = (shelf.units + new)[-_UNITS:]
-        if act.key not in shelf.keys:
-            shelf.keys = [*shelf.keys[-5:], act.key]
-        shelf.epoch, shelf.stamp = progress.epoch, progress.stamp
-        shelf.last, shelf.batch, shelf.said = act.call, act.batch, answer.excerpt
-        self._shelves.put(act.about, shelf)
+        remember(known, new, _UNITS, _SLACK)
 
     def _hear_echo(self, act: Act, answer: Answer) -> None:
         echo = self._echoes.get(act.tool)
@@ -124,24 +195,58 @@ class Staleness:
             echo = Echo(same=now, long=answer.length >= _SHORT, first=act.call, empty=answer.empty)
         if act.key not in echo.keys and echo.batch != act.batch:
             echo.count += 1
-            words = act_words(act)
-            # One question in other words, or the questions of a series?
-            echo.near = echo.near and (not echo.words or likeness.alike(words, likeness.load(echo.words)))
-            echo.words = likeness.dump(words)
+            if echo.count > 1:
+                _compare(act, echo)
+            echo.asked = act.question
             echo.keys = [*echo.keys[-15:], act.key]
             if act.about not in echo.abouts:
                 echo.abouts = [*echo.abouts[-15:], act.about]
         echo.last, echo.batch, echo.said = act.call, act.batch, answer.excerpt
         self._echoes.put(act.tool, echo)
 
+    def _see_screen(self, act: Act, answer: Answer) -> None:
+        screen = self._screen
+        if answer.length < _SHORT and len(answer.units) < 3:
+            # An acknowledgement says nothing of the screen, unless it is news and tells more than it was told.
+            if answer.same not in screen.abouts:
+                screen.abouts = [*screen.abouts[-15:], answer.same]
+                told = {word for word in words_in(answer.start.casefold()) if HAS_DIGIT(word)}
+                if told.difference(words_in(act.question.casefold())) and answer.same != screen.same:
+                    screen.count = min(screen.count, 1)
+            return
+        if screen.same != answer.same:
+            self._screen = screen = Echo(same=answer.same, first=act.call)
+        screen.count += screen.batch != act.batch
+        if act.key not in screen.keys:
+            screen.keys = [*screen.keys[-15:], act.key]
+        screen.last, screen.batch, screen.said = act.call, act.batch, answer.excerpt
+
+    def _hear_lap(self, act: Act, answer: Answer) -> None:
+        lap = self._laps.get(act.tool) or Lap()
+        if act.key in lap.asked or answer.empty or (answer.length < _SHORT and len(answer.units) < 3):
+            return
+        before = lap.answers[::-1].index(answer.same) + 1 if answer.same in lap.answers else 0
+        lap.run = lap.run + 1 if before > 1 and before == lap.period else int(before > 1)
+        lap.period = before
+        if lap.run == 1:
+            lap.first = act.call
+        lap.answers.append(answer.same)
+        lap.asked.append(act.key)
+        del lap.answers[:-_LAP], lap.asked[:-_LAP]
+        lap.last, lap.said = act.call, answer.excerpt
+        self._laps.put(act.tool, lap)
+
     def still_same(self, act: Act, answer: Answer) -> bool:
+        lap = self._laps.get(act.tool)
+        if lap is not None and lap.run and answer.same in lap.answers:
+            return True
         echo = self._echoes.get(act.tool)
         if echo is not None and (echo.same == answer.same or (answer.empty and echo.empty)):
             return True
         shelf = self._shelves.get(act.about)
-        if shelf is None or answer.failed or not answer.units:
+        if shelf is None or not act.narrow or answer.failed or not answer.units:
             return False
-        known = set(shelf.units)
+        known = shelf.units()
         return sum(unit not in known for unit in answer.units) <= _NEWS * len(answer.units)
 
     def refused(self, act: Act) -> None:
@@ -152,25 +257,54 @@ class Staleness:
     def person_spoke(self) -> None:
         self._shelves.clear()
         self._echoes.clear()
+        self._laps.clear()
+        self._screen = Echo()
 
     def context_compressed(self) -> None:
         self.person_spoke()
 
     def dump(self) -> list[Any]:
-        shelves = [[key, list(astuple(one))] for key, one in self._shelves.dump()]
-        return [shelves, [[key, list(astuple(one))] for key, one in self._echoes.dump()]]
+        shelves = [[key, [list(one.units()), *astuple(one)[1:-1]]] for key, one in self._shelves.dump()]
+        others = [[[key, list(astuple(one))] for key, one in table.dump()] for table in (self._echoes, self._laps)]
+        return [shelves, *others, list(astuple(self._screen))]
 
     def load(self, rows: list[Any]) -> None:
-        self._shelves.load([(key, Shelf(*row)) for key, row in rows[0]])
-        self._echoes.load([(key, Echo(*row)) for key, row in rows[1]])
+        self._shelves.load([(key, Shelf(dict.fromkeys(row[0]), *row[1:])) for key, row in rows[0]])
+        self._echoes.load([(key, _echo(row)) for key, row in rows[1]])
+        self._laps.load([(key, Lap(*row)) for key, row in rows[2]])
+        self._screen = _echo(rows[3])
+
+
+def _echo(row: list[Any]) -> Echo:
+    echo = Echo(*row)
+    echo.words = {int(word): count for word, count in echo.words.items()}
+    return echo
 
 
 def _rule(act: Act, echo: Echo) -> str:
+    pairs = echo.count - 1
+    turned = echo.count >= _MANY and (5 * echo.recurs >= 3 * pairs or 5 * echo.fixed >= 4 * pairs)
     if echo.empty:
-        return "empty_answers" if act.about in echo.abouts else "same_answer"
-    same_question = echo.near and echo.long and likeness.alike(act_words(act), likeness.load(echo.words))
-    return "same_answer_near" if same_question else "same_answer"
+        return "empty_answers" if turned or act.about in echo.abouts else "same_answer"
+    near = turned or 3 * echo.near >= 2 * pairs
+    return "same_answer_near" if echo.long and near else "same_answer"
 
 
-def act_words(act: Act) -> likeness.Words:
-    return likeness.words_of(meaning(act.args))
+def _compare(act: Act, echo: Echo) -> None:
+    """One question in other words, or the questions of a series?"""
+    now, before = likeness.words_of(act.question), likeness.words_of(echo.asked)
+    echo.near += bool(echo.asked) and likeness.alike(now, before)
+    echo.fixed += bool(now[1]) and now[1] == before[1]
+    if not echo.words:
+        echo.words = dict.fromkeys(before[0], 1)
+    echo.recurs += _recurs(now, echo)
+
+
+def _recurs(now: likeness.Words, echo: Echo) -> bool:
+    """Whether a question turns the words of earlier ones over. In a series each names a thing of its own."""
+    plain, special = now
+    told = echo.count - 1
+    again = any(0 < echo.words.get(word, 0) < told for word in plain - special)
+    for word in plain if len(echo.words) < _WORDS else ():
+        echo.words[word] = echo.words.get(word, 0) + 1
+    return again

@@ -48,14 +48,18 @@ class Counted:
         found.first, found.last, found.fingerprint = row[1], row[2], act.exact
         return found
 
-    def learn(self, act: Act, failed: bool, edits: Mapping[str, Edited], fuses: Fuses) -> Finding | None:
-        """Count what a call has done; a file that went back once too often trips at once."""
+    def answered(self, failed: bool) -> None:
+        """An answer that the model reads now."""
         self.failures = self.failures + 1 if failed else 0
-        row = self._calls.get(act.exact)
+
+    def learn(self, act: Act, edits: Mapping[str, Edited], fuses: Fuses) -> Finding | None:
+        """Count what a call has done; a file that went back once too often trips at once."""
+        row = self._calls.get(act.exact) if fuses.max_identical_calls is not None else None
         if row is not None:
             row[2] = act.call
-        for path, edit in list(edits.items())[:64]:
-            self._wrote(path, edit.exact)
+        if edits:
+            for path, edit in list(edits.items())[:64]:
+                self._wrote(path, edit.exact)
         if fuses.max_oscillations is not None and self.oscillations > fuses.max_oscillations:
             return _trip(
                 "max_oscillations",

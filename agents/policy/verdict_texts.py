@@ -1,5 +1,7 @@
 """What a verdict says to people, and what a blocked call answers to the model."""
 
+import re
+
 from agents.policy.findings import Finding
 from agents.verdicts import BlockMode, Rung, Verdict
 
@@ -24,26 +26,43 @@ _DOES = {
 }
 
 
+# Rules that programs draw across their answers say nothing in an excerpt.
+_DRAWN = re.compile(r"([=_*#~.-])\1{3,}")
+
+
+def way_out(rule: str) -> str:
+    """What would count as new."""
+    return _WAYS_OUT.get(rule, _ANY_WAY)
+
+
 def explained(found: Finding, rung: Rung, mode: BlockMode | None) -> str:
     """One line for the page."""
     does = "run and answered as unchanged" if mode is BlockMode.STUB else _DOES[rung]
     span = f"call {found.first}" if found.first == found.last else f"calls {found.first} to {found.last}"
-    heard = f": {found.said!r}" if found.said else ""
-    return f"{found.rule}: {found.count} times {found.what} ({span}{heard}); {does}"
+    said = " ".join(_DRAWN.sub(r"\1\1\1", found.said).split()) if found.said else ""
+    heard = f": {said!r}" if said else ""
+    return f"{found.rule}: {_counted(found.count, found.what)} ({span}{heard}); {does}"
+
+
+def _counted(number: int, what: str) -> str:
+    """`3 times the same call`, `5 ways back to an old content`, `1 write that changed nothing`."""
+    if what.startswith("the same"):
+        return f"{number} time{'' if number == 1 else 's'} {what}"
+    first, _, rest = what.partition(" ")
+    return f"{number} {first.removesuffix('s') if number == 1 else first} {rest}".rstrip()
 
 
 def refusal(verdict: Verdict) -> str:
     """The error result of a call that was not run."""
-    way = _WAYS_OUT.get(verdict.rule, _ANY_WAY)
-    return f"Not run. {verdict.explanation.split(';')[0]}. Trying the same again cannot help. {way}"
+    return f"Not run. {verdict.explanation.split(';')[0]}. Trying the same again cannot help. {way_out(verdict.rule)}"
 
 
 def stub(verdict: Verdict) -> str:
     """The result of a call that was run and answered what is known."""
-    way = _WAYS_OUT.get(verdict.rule, _ANY_WAY)
-    return f"Unchanged since call {verdict.evidence[-1]}: it was run again and answered the same. {way}"
+    since = f"Unchanged since call {verdict.evidence[-1]}: it was run again and answered the same."
+    return f"{since} {way_out(verdict.rule)}"
 
 
 def hint(verdict: Verdict) -> str:
     """What the model is told on the rung `steer`."""
-    return f"[Guard: {verdict.explanation.split(';')[0]}. {_WAYS_OUT.get(verdict.rule, _ANY_WAY)}]"
+    return f"[Guard: {verdict.explanation.split(';')[0]}. {way_out(verdict.rule)}]"

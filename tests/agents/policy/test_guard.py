@@ -183,10 +183,10 @@ def test_verdict_names_evidence_and_a_way_out() -> None:
     guard = Guard(policy())
     for n in (1, 2):
         guard.judge(Asked(call=n, batch=n, tool="fetch", args={"id": 1}, tokens=500, cost_usd=0.01))
-        guard.observe(n, Answered(text="Error: no", is_error=True, seq=100 + n))
+        guard.observe(n, Answered(text="Error: no", is_error=True))
     verdict = guard.judge(Asked(call=3, batch=3, tool="fetch", args={"id": 1}))
     assert verdict is not None
-    assert (verdict.rule, verdict.mode, verdict.evidence) == ("repeat_error", BlockMode.REFUSE, (101, 102))
+    assert (verdict.rule, verdict.mode, verdict.evidence) == ("repeat_error", BlockMode.REFUSE, (1, 2))
     assert (verdict.wasted_tokens, verdict.wasted_usd, verdict.step, verdict.count) == (500, "0.01", 3, 2)
     assert "Not run" in refusal(verdict)
     assert "Unchanged" in stub(verdict)

@@ -1,0 +1,38 @@
+"""How an answer failed: the failure without its numbers, and also without the names in it."""
+
+import re
+
+from agents.policy.canonical import digest
+from agents.policy.scrubbing import without_random
+
+NUMBERS = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
+_QUOTED = re.compile(r"['\"`](?:(?<=')[^'\n]{1,120}'|(?<=\")[^\"\n]{1,120}\"|(?<=`)[^`\n]{1,120}`)")
+_MARKUP = re.compile(r"</?[a-z][\w:-]*(?: [^<>]{0,100})?>")
+
+
+def fault_of(scrubbed: str, tally: tuple[float, float] | None) -> tuple[str, str, bool]:
+    """(the failure without numbers, also without names, whether there were names)."""
+    window = without_random(window_of(scrubbed)).casefold()
+    if "</" in window:
+        window = " ".join(_MARKUP.sub(" ", window).split())
+    masked = _unnamed(window)
+    bare = NUMBERS.sub("#", window)
+    names = masked != window
+    return digest(f"{bare}{tally or ''}"), digest(NUMBERS.sub("#", masked) if names else bare), names
+
+
+def window_of(text: str) -> str:
+    """Where an error says what it is: its beginning and its last words."""
+    return text if len(text) <= 300 else f"{text[:120]} … {text[-180:]}"
+
+
+def _unnamed(text: str) -> str:
+    """Without the names in it: what stands in quotes, paths, files."""
+    text = _QUOTED.sub("~", text)
+    return " ".join(
+        ["~" if ("/" in word or "." in word) and _has_inside(word[1:-1]) else word for word in text.split()]
+    )
+
+
+def _has_inside(word: str) -> bool:
+    return "/" in word or "." in word

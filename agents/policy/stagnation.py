@@ -1,0 +1,278 @@
+"""A run that comes to nothing without repeating itself in any one way: many weak signs, weighed together.
+
+Each sign is a plain number (how alike the calls of this tool were, how much of the last answers was news, how often the
+run went round, how far each other rule has counted); how much each weighs was learnt from labelled sequences and is
+kept as data in `stagnation.json`. The sign alone never condemns a look: it is run, and held back only if it is no news.
+"""
+
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+from agents.policy.answers import Answer
+from agents.policy.asked import Edited
+from agents.policy.bounded import remember
+from agents.policy.courses import HARD, of_course
+from agents.policy.findings import Finding
+from agents.policy.forest import Forest, shipped_forest
+from agents.policy.identity import Act
+from agents.policy.lexing import mask
+from agents.policy.natures import Nature
+from agents.policy.progress import Progress
+from agents.policy.rows import (
+    ACTS,
+    ALIKE,
+    CLOSE,
+    ROWS,
+    Heard,
+    Known,
+    Row,
+    dumped,
+    gist_of,
+    heard_of,
+    loaded,
+    masked_words,
+    near,
+    share,
+)
+from agents.policy.signs import RULES, SIGNS, of_alike, of_tool, of_window
+from agents.verdicts import BlockMode
+
+RULE = "stagnation"
+_GISTS, _GIST, _DULL = 2_048, 300, 4
+# From this share of what it takes to block on, a rule makes it worth while to weigh everything; so do this many of the
+# last few answers that failed or said what another one had said but for its numbers.
+_WORTH, _WORTH_DULL = 0.2, 2
+# Below the first two scores two calls, or one, are left alone; and twice as many and one more each time that the score
+# has risen by no more than `_STILL`, up to the last number, or to `_REST` from the third score on.
+_FAR, _NEAR, _CALM, _STILL, _REST, _LONG_REST = 0.1, 0.25, 0.4, 0.02, 3, 15
+# Of the answers told meanwhile these are read, and of all others it is known that they were given.
+_UNREAD = 8
+# What an answer must hold of what was never seen to count as news: of lines, of words.
+_NEWS, _NEW_WORDS, _FEW_WORDS = 0.25, 0.15, 6
+_COUNTS = (
+    "_calls",
+    "_since_news",
+    "_person_at",
+    "_compressed_at",
+    "_compressions",
+    "_dry",
+    "_rest",
+    "_stills",
+    "_score",
+)
+_LOOKS = frozenset({Nature.READ, Nature.CHECK, Nature.SCREEN})
+
+
+class Stagnation:
+    name = RULE
+    # What another rule holds back is weighed only to learn from it.
+    looks_always = False
+
+    def __init__(self, forest: Forest | None = None) -> None:
+        self._given = forest
+        self._heard: list[Heard] = []
+        self._rows: list[Row] = []
+        self._known = Known()
+        # Answers without their numbers, and whether each of the last few told nothing.
+        self._gists: dict[int, None] = {}
+        self._dull: list[int] = []
+        # What the calls of the latest batch were and what they were told.
+        self._batch, self._told = 0, set[tuple[str, str]]()
+        self._calls = self._since_news = self._person_at = self._compressed_at = self._compressions = self._dry = 0
+        self._rest = self._stills = 0
+        self._score = 0.0
+        self._flagged = self._first = self._last = 0
+        self._tokens, self._usd = 0, 0.0
+
+    @property
+    def _forest(self) -> Forest:
+        """Read when it is first needed, so that other signs can be learnt than those it was made for."""
+        return self._given or shipped_forest(SIGNS)
+
+    # --- before a call ----------------------------------------------------------------------------------------
+
+    def judge(self, act: Act, progress: Progress, counts: Mapping[str, float]) -> Finding | None:
+        """`counts`: of each rule that counted something, how much of what it takes to block."""
+        if act.exempt or act.tied or not self.suspicious(counts) or self._rests(counts):
+            return None
+        score = self._forest.score(self.signs(act, progress, counts))
+        mode = self._mode(act, score)
+        still = mode is None and score <= self._score + _STILL
+        at_most = _LONG_REST if score < _CALM else _REST
+        self._stills = min(2 * self._stills + 1, at_most) if still else 0
+        self._rest, self._score = max(self._stills, 2 if score < _FAR else int(score < _NEAR)), score
+        if mode is None:
+            return None
+        self._first = self._first or act.call
+        self._last = act.call
+        self._tokens += act.spent_tokens
+        self._usd += act.spent_usd
+        return Finding(
+            rule=RULE,
+            count=self._flagged + 1,
+            fingerprint=act.key,
+            first=self._first,
+            last=self._last,
+            what="calls that came to nothing new",
+            mode=mode,
+            tokens=self._tokens,
+            usd=self._usd,
+        )
+
+    def _mode(self, act: Act, score: float) -> BlockMode | None:
+        forest = self._forest
+        if act.nature not in ACTS:
+            return BlockMode.STUB if score >= forest.stub else None
+        if act.nature in HARD:
+            return BlockMode.REFUSE if score >= forest.refuse else None
+        return BlockMode.STUB if score >= forest.stub_act else None
+
+    def suspicious(self, counts: Mapping[str, float]) -> bool:
+        """Cheap: whether it is worth while to look closer. Else nothing is weighed."""
+        if len(self._rows) + len(self._heard) < 2:
+            return False
+        return sum(self._dull) >= _WORTH_DULL or (bool(counts) and max(counts.values()) >= _WORTH)
+
+    def _rests(self, counts: Mapping[str, float]) -> bool:
+        """What is far from a loop, or no nearer than before, is left alone for some calls, unless a rule counts."""
+        if self._rest <= 0 or (counts and max(counts.values()) >= _WORTH):
+            return False
+        self._rest -= 1
+        return True
+
+    def signs(self, act: Act, progress: Progress, counts: Mapping[str, float]) -> list[float]:
+        """The signs in the order of `SIGNS`."""
+        self._catch_up()
+        asked, ids = act.request
+        rows, tool, known = self._rows, act.tool, self._known
+        same, much_of = near(rows, tool, act.key, asked)
+        signs: list[float] = [len(same), 0, 0, 0, 0.0, 0.0]
+        if much_of:
+            signs[1:] = (
+                sum([much >= ALIKE for much in much_of]),
+                sum([much >= CLOSE for much in much_of]),
+                much_of.count(1.0),
+                max(much_of),
+                sum(sorted(much_of)[-3:]) / min(len(much_of), 3),
+            )
+        alike = [row for row, much in zip(same, much_of, strict=True) if much >= ALIKE]
+        signs += of_tool(same)
+        signs += of_alike(alike)
+        signs.append(sum([share(ids, row.ids) for row in alike]) / len(alike) if alike else 0.0)
+        signs += of_window(rows, tool)
+        signs += (
+            sum([row.lap for row in rows]),
+            sum([row.known for row in rows]),
+            min(self._since_news, 40),
+            float(bool(act.wait_s) or act.nature is Nature.WAIT),
+            min(self._calls - self._person_at, 40),
+            min(progress.ordered, 20),
+            min(self._calls - self._compressed_at, 40),
+            min(self._compressions, 6),
+            len(ids.difference(known.asked)) / len(ids) if ids else 0.5,
+            len(asked.difference(known.asked)) / len(asked) if asked else 0.0,
+            float(act.nature in ACTS),
+            float(act.nature in _LOOKS),
+            max(counts.values(), default=0.0),
+            sum(counts.values()),
+        )
+        signs += of_course(act, progress, rows, same, known, self._dry)
+        get = counts.get
+        signs += [get(rule, 0.0) for rule in RULES]
+        return signs
+
+    # --- after it ---------------------------------------------------------------------------------------------
+
+    def still_same(self, act: Act, answer: Answer) -> bool:
+        """Whether an answer is no news."""
+        self._catch_up()
+        known = self._known
+        if answer.same in known.answers:
+            return True
+        if answer.failed and any(row.failed and row.family == answer.family for row in self._rows):
+            return True
+        gist = frozenset(gist_of(answer.start)[1])
+        if len(gist.difference(known.masked)) <= _NEWS * len(gist):
+            return True
+        words = masked_words(answer.start)
+        new = words.difference(known.words).difference(act.request[0])
+        return len(words) >= _FEW_WORDS and len(new) <= _NEW_WORDS * len(words)
+
+    def learn(self, act: Act, answer: Answer, edits: Mapping[str, Edited]) -> None:
+        if act.batch != self._batch:
+            self._batch = act.batch
+            self._told.clear()
+        if (act.key, answer.same) in self._told:
+            return  # several in one message are one try
+        self._told.add((act.key, answer.same))
+        self._heard.append(heard_of(act, answer, edits))
+        gist = zlib.crc32(mask(answer.start[:_GIST]).encode("utf-8", "surrogatepass"))
+        self._dull.append(int(answer.failed or answer.empty or gist in self._gists))
+        del self._dull[:-_DULL]
+        remember(self._gists, (gist,), _GISTS)
+        if len(self._heard) > _UNREAD:
+            # Too long ago to be weighed; that it was said is remembered.
+            self._known.answered(self._heard.pop(0).same)
+            self._calls += 1
+        if self._last == act.call:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        for heard in self._heard:
+            self._read(heard)
+        self._heard.clear()
+
+    def _read(self, heard: Heard) -> None:
+        row = self._known.read(heard, self._rows)
+        row.state = self._known.wrote(heard.edits)
+        told = row.new_words >= 2 and row.word_news >= _NEW_WORDS and not heard.failed
+        self._dry = 0 if told else self._dry + 1
+        news = row.masked_news >= 0.4 and row.new_masked >= 2 and not heard.failed
+        self._since_news = 0 if news else self._since_news + 1
+        if news or row.state > 0:
+            self._flagged = self._first = self._tokens = 0
+            self._usd = 0.0
+        elif self._last == heard.call:
+            self._flagged += 1
+        self._calls += 1
+        self._known.keep(row)
+        self._rows.append(row)
+        del self._rows[:-ROWS]
+
+    def refused(self, act: Act) -> None:
+        self._calls += 1
+        self._flagged += self._last == act.call
+
+    def person_spoke(self) -> None:
+        self._catch_up()
+        self._rows.clear()
+        self._dull.clear()
+        self._person_at = self._calls
+        self._since_news = self._dry = self._flagged = self._first = 0
+
+    def context_compressed(self) -> None:
+        self._catch_up()
+        self._compressed_at = self._calls
+        self._compressions += 1
+
+    # --- memory -----------------------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        self._catch_up()
+        return {
+            "counts": [getattr(self, name) for name in _COUNTS],
+            "flags": [self._flagged, self._first, self._last, self._tokens, self._usd],
+            "rows": [dumped(row) for row in self._rows],
+            "known": self._known.dump(),
+            "gists": list(self._gists),
+            "dull": list(self._dull),
+        }
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        for name, count in zip(_COUNTS, state["counts"], strict=True):
+            setattr(self, name, count)
+        self._flagged, self._first, self._last, self._tokens, self._usd = state["flags"]
+        self._rows = [loaded(kept) for kept in state["rows"]]
+        self._known.load(state["known"])
+        self._gists, self._dull = dict.fromkeys(state["gists"]), list(state["dull"])

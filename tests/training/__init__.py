@@ -1,0 +1,1 @@
+"""How the weights of `agents/policy/stagnation.json` are learnt: see `train.py`."""
