@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,15 +42,18 @@ def parser() -> argparse.ArgumentParser:
         help="a git repository (used by a worktree) or a plain directory (in place)",
     )
     run.add_argument("--branch", metavar="NAME", help="the worktree's branch, by default agent/<run>")
-    run.add_argument("--policy", metavar="NAME", default="default", help="recorded with the run; guards come later")
+    run.add_argument(
+        "--policy", metavar="NAME|FILE", default="default", help="a shipped policy, or a TOML or JSON file"
+    )
     for name, meaning in _LIMITS.items():
         run.add_argument(f"--{name.replace('_', '-')}", metavar="N", help=meaning)
     run.add_argument("--dry-run", action="store_true", help="tools say what they would do and do nothing")
     run.add_argument("--json", action="store_true", help="events as JSON lines instead of text")
     drill = commands.add_parser("drill", help="play scripted models over real HTTP")
-    drill.add_argument("scenario", nargs="?", help="by default all that have a kind")
+    drill.add_argument("scenario", nargs="?", help="by default all that have a kind; invoice-timeout is nine of them")
     drill.add_argument("--runs", type=int, default=1, metavar="N")
-    drill.add_argument("--guard", default="off", help="off, which is capped at 40 tool steps; the others come later")
+    drill.add_argument("--guard", default="off", help="off, ladder, ladder-keyed, strict, default, or all of them")
+    drill.add_argument("--cap", type=int, default=40, metavar="N", help="tool steps that end a run; 0: none")
     drill.add_argument("--json", action="store_true", help="one JSON object a line instead of a table")
     commands.add_parser("classify", help="judge provider errors: JSON lines on standard input, JSON lines out")
     judge = commands.add_parser(
@@ -96,6 +99,7 @@ def _run(options: argparse.Namespace) -> int:
     from agents.engine.alone import Setting
     from agents.errors import ConfigError
     from agents.ids import new_id
+    from agents.lines import policy_body, policy_named
     from agents.spec import DEFAULT_PROMPT, ModelSpec
     from agents.tools import workspace
 
@@ -104,7 +108,12 @@ def _run(options: argparse.Namespace) -> int:
             "no_model", "Say which model: --base-url and --model, or OPENAI_BASE_URL and MODEL in the environment."
         )
     spec = ModelSpec(model=options.model, base_url=options.base_url, provider=options.provider)
-    key, limits, tools, run = _key(options), _limits(options), _tools(options.tools), new_id()
+    stronger = policy_named(options.policy).escalate_to  # what is wrong with it is told before anything is made
+    if stronger not in (None, options.model):
+        what = f"escalate.model is {stronger!r}; a lone run has {options.model} alone. Leave escalate out."
+        raise ConfigError("unknown_model", what)
+    body, policy = policy_body(options.policy)
+    key, limits, tools, run = _key(options), _limits(options, body), _tools(options.tools), new_id()
     if not options.task.strip():
         raise ConfigError("empty_task", "The task is empty; say what is to be done.")
     model = providers.connect(spec, key)
@@ -121,7 +130,8 @@ def _run(options: argparse.Namespace) -> int:
         place=place,
         note=prepared.note,
         limits=limits,
-        policy=options.policy,
+        policy=policy,
+        policy_body=body,
         dry_run=options.dry_run,
     )
     try:
@@ -144,14 +154,15 @@ def _tools(given: str | None) -> "Registry":
     return tools.only(wanted)
 
 
-def _limits(options: argparse.Namespace) -> "Limits":
-    """The tightest of command line and environment."""
-    from agents.policy.limits import limits_from, tightest
+def _limits(options: argparse.Namespace, policy: "Mapping[str, Any]") -> "Limits":
+    """The tightest of command line, environment and policy."""
+    from agents.policy.limits import limits_from, of_policy, tightest
 
     environment = {name: os.environ.get(f"AGENT_{name.upper()}") or None for name in _LIMITS}
     return tightest(
         limits_from({name: getattr(options, name) for name in _LIMITS}, "request"),
         limits_from(environment, "environment"),
+        of_policy(policy),
     )
 
 
@@ -304,35 +315,23 @@ async def _ask_terminal(question: str, choices: Sequence[str]) -> tuple[str, str
 
 
 def _drill(options: argparse.Namespace) -> int:
-    from agents.drill.play import GUARDS, chosen, play
-    from agents.drill.scenarios import SCENARIOS
+    from agents.drill.guards import guards
+    from agents.drill.play import play
+    from agents.drill.scenarios import SCENARIOS, chosen
+    from agents.drill.table import lines
     from agents.errors import ConfigError
 
-    if options.guard not in GUARDS:
-        raise ConfigError("unknown_guard", f"There is no guard {options.guard}; there are {', '.join(GUARDS)}.")
-    if options.guard != "off":
-        raise ConfigError("guard_missing", f"The guard {options.guard} is not part of this version; use --guard off.")
-    if options.scenario is not None and options.scenario not in SCENARIOS:
+    under = guards(options.guard)
+    scenarios = chosen(options.scenario)
+    if not scenarios:
         known = ", ".join(SCENARIOS)
         raise ConfigError("unknown_scenario", f"There is no scenario {options.scenario}; there are {known}.")
-    if options.runs < 1:
-        raise ConfigError("bad_runs", "--runs must be 1 or more.")
-    rows = play(chosen(options.scenario), runs=options.runs, guard=options.guard)
-    _print_rows(rows, options.json)
+    if options.runs < 1 or options.cap < 0:
+        raise ConfigError("bad_runs", "--runs must be 1 or more, --cap 0 (none) or more.")
+    rows = play(scenarios, guards=under, runs=options.runs, cap=options.cap or None)
+    for line in lines(rows, as_json=options.json):
+        print(line)
     return 0
-
-
-def _print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
-    import json
-
-    if as_json:
-        for row in rows:
-            print(json.dumps(row))
-        return
-    table = [list(rows[0]), *([("-" if value is None else str(value)) for value in row.values()] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for cells in table:
-        print("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
 
 
 # --- classify, judge -------------------------------------------------------------------------------------------

@@ -6,14 +6,16 @@ AgentError
 ├── ToolError         a tool could not do what it was asked; its text is the result that the model reads
 ├── SpawnRefused      a sub-agent may not start (parent stopping, too many, too deep)
 ├── Fenced            this writer no longer holds the run; nothing it says is accepted
-├── RunFailed         an error that no recovery covers ends the run `failed`
-└── FuseTripped       a hard limit ends the run `tripped`
+└── RunFailed         an error that no recovery covers ends the run `failed`
+
+LoopIncident          beside the tree: a fuse or the guard's last rung ends the run `tripped`, past every handler
 """
 
 from dataclasses import dataclass, field
 from typing import Any
 
 from agents.messages import Usage
+from agents.verdicts import Verdict
 
 
 class AgentError(Exception):
@@ -98,6 +100,8 @@ class ModelError(AgentError):
         self.usage = usage if spent is None else spent.usage
         self.fault = fault
         self.spent = spent
+        # The words (`block`, `copies`) that the model said again and again, if that was the failure.
+        self.chant: Any = None
 
 
 class ToolError(AgentError):
@@ -120,9 +124,19 @@ class RunFailed(AgentError):
     pass
 
 
-class FuseTripped(AgentError):
-    """`fuse` is the name of the limit, e.g. `max_tokens`."""
+class LoopIncident(BaseException):
+    """The run trips. `verdict` says on what evidence; `fuse` tells a hard limit from a rule of the guard.
 
-    def __init__(self, fuse: str, message: str) -> None:
-        super().__init__(f"fuse:{fuse}", message)
+    No `Exception`: what handles failures in the loop, in a tool or around a model call cannot swallow it. The loop
+    turns it into the end of the run in one place.
+    """
+
+    def __init__(self, verdict: Verdict, *, fuse: bool) -> None:
+        super().__init__(verdict.explanation)
+        self.verdict = verdict
         self.fuse = fuse
+
+    @property
+    def kind(self) -> str:
+        """The run's exit reason: `fuse:NAME` or `rule:NAME`."""
+        return f"{'fuse' if self.fuse else 'rule'}:{self.verdict.rule}"

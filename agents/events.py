@@ -52,20 +52,40 @@ def body_to_json(body: Body) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """An event before the log has given it a `seq` and a recording time. `data` is the serialised body."""
+    """An event before the log has given it a `seq` and a recording time.
+
+    `stamped` is `at` as text. What stands in the envelope between those two (`middle`) and behind them (`tail`, with
+    the body) is serialised.
+    """
 
     kind: str
     turn: int | None
     call: str | None
     at: datetime
-    data: bytes
+    stamped: str
     body: Body
+    middle: bytes
+    tail: bytes
 
 
 def draft(body: Body, *, at: datetime, turn: int | None = None, call: str | None = None) -> Draft:
     """Serialise a body once. Raises TypeError if it holds what JSON cannot (values are made safe before)."""
     kind = body.name if isinstance(body, Unknown) else body.kind
-    return Draft(kind=kind, turn=turn, call=call, at=at, data=orjson.dumps(body_to_json(body)), body=body)
+    number = b"null" if turn is None else b"%d" % turn
+    name = b"null" if call is None else b'"%b"' % call.encode()
+    data = orjson.dumps(body_to_json(body))
+    stamped = stamp(at)
+    return Draft(
+        kind=kind,
+        turn=turn,
+        call=call,
+        at=at,
+        stamped=stamped,
+        body=body,
+        middle=b',"at":"%b","ts":"' % stamped.encode(),
+        tail=b'","kind":"%b","turn":%b,"call":%b,"data":%b,"v":%d}'
+        % (kind.encode(), number, name, data, SCHEMA_VERSION),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,13 +106,12 @@ class Event:
 
 def encode(item: Draft, *, run: str, root: str, seq: int, ts: datetime) -> bytes:
     """The whole envelope as it is stored and sent; the body's bytes are spliced in, not serialised again."""
-    turn = "null" if item.turn is None else str(item.turn)
-    call = "null" if item.call is None else f'"{item.call}"'
-    head = (
-        f'{{"run":"{run}","root":"{root}","seq":{seq},"at":"{stamp(item.at)}","ts":"{stamp(ts)}",'
-        f'"kind":"{item.kind}","turn":{turn},"call":{call},"data":'
-    )
-    return b'%b%b,"v":%d}' % (head.encode(), item.data, SCHEMA_VERSION)
+    return b"%b%d%b%b%b" % (opening(run, root), seq, item.middle, stamp(ts).encode(), item.tail)
+
+
+def opening(run: str, root: str) -> bytes:
+    """How every envelope of a run begins, up to its `seq`."""
+    return b'{"run":"%b","root":"%b","seq":' % (run.encode(), root.encode())
 
 
 def decode(text: bytes | str) -> Event:

@@ -9,8 +9,20 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from agents.bodies import JSON, Body, Unknown, event, registered
+from agents.kinds_forked import RunForked, RunReplayed
+from agents.kinds_judged import FuseRaised, HintInjected, VerdictIssued
 
-__all__ = ["JSON", "KINDS", "Body", "Unknown"]
+__all__ = [
+    "JSON",
+    "KINDS",
+    "Body",
+    "FuseRaised",
+    "HintInjected",
+    "RunForked",
+    "RunReplayed",
+    "Unknown",
+    "VerdictIssued",
+]
 
 
 # --- the run ---------------------------------------------------------------------------------------------------
@@ -26,7 +38,10 @@ class RunQueued(Body):
 
 @event("run.started")
 class RunStarted(Body):
-    """`prompt` and `tools` are artifact references `{sha256, bytes}`; `limits` maps name to `{value, source}`."""
+    """`prompt` and `tools` are artifact references `{sha256, bytes}`; `limits` maps name to `{value, source}`.
+
+    `read_only` names the tools that say of themselves that they change nothing.
+    """
 
     worker: str
     host: str
@@ -39,6 +54,7 @@ class RunStarted(Body):
     workspace: str | None = None
     branch: str | None = None
     note: str | None = None
+    read_only: list[str] | None = None
 
 
 @event("memory.injected")
@@ -121,6 +137,8 @@ class RunInterrupted(Body):
 
 @event("run.tripped")
 class RunTripped(Body):
+    """`verdict`: the fields of the `verdict.issued` that ended it. `final`: the model's last word, if it had one."""
+
     step: int
     verdict: JSON | None = None
     fuse: str | None = None
@@ -192,6 +210,8 @@ class CallRetried(Body):
 
 @event("call.completed", nullable=("cost_usd",))
 class CallCompleted(Body):
+    """`heard`: what the guard read out of an answer in whose place the model got a stub."""
+
     operation: str
     name: str
     status: str
@@ -213,6 +233,7 @@ class CallCompleted(Body):
     ttft_ms: float | None = None
     duration_ms: float | None = None
     altered: JSON | None = None
+    heard: JSON | None = None
 
 
 @event("call.late")
@@ -285,35 +306,6 @@ class SteerRefused(Body):
     code: str
 
 
-@event("hint.injected")
-class HintInjected(Body):
-    verdict: JSON
-    text: str
-
-
-@event("fuse.raised")
-class FuseRaised(Body):
-    limits: JSON
-    by: str
-    reason: str
-
-
-@event("verdict.issued", nullable=("wasted_usd",))
-class VerdictIssued(Body):
-    detector: str
-    rung: str
-    rule: str
-    fingerprint: str
-    step: int
-    count: int
-    evidence: list[int]
-    wasted_tokens: int
-    explanation: str
-    shadow: bool
-    wasted_usd: str | None = None
-    mode: str | None = None
-
-
 @event("child.started")
 class ChildStarted(Body):
     run: str
@@ -327,12 +319,16 @@ class ChildFinished(Body):
 
 @event("edit.recorded")
 class EditRecorded(Body):
+    """`loose` and `code`: checksums that pass over blanks at line ends, and over remarks too."""
+
     path: str
     before_sha256: str | None
     sha256: str | None
     bytes: int
     state: str
     artifact: JSON | None = None
+    loose: str | None = None
+    code: str | None = None
 
 
 FINAL_KINDS = frozenset({"run.completed", "run.exhausted", "run.interrupted", "run.tripped", "run.failed", "run.lost"})

@@ -1,13 +1,16 @@
 """Judging what was recorded elsewhere: one JSON line in, one JSON line out."""
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from agents.errors import ConfigError
+from agents.policy.approvals import rules_of
 from agents.policy.fault_lines import judged
 from agents.policy.policies import NAMES, Policy, policy_from, read_policy, shipped
 from agents.policy.recorded import judged_line
+from agents.policy.switches import check_switches
 
 # The answer to a numbered line, and whether the line held what it should.
 Answerer = Callable[[int, bytes], tuple[str, bool]]
@@ -34,9 +37,18 @@ def answer_all(lines: Iterable[bytes], write: Callable[[str], None], answer: Ans
 
 def policy_named(name: str) -> Policy:
     """A shipped policy, or one from a TOML or JSON file. Raises ConfigError."""
+    body, known_as = policy_body(name)
+    policy = policy_from(body, known_as)
+    rules_of(body)
+    check_switches(body)
+    return policy
+
+
+def policy_body(name: str) -> tuple[Mapping[str, Any], str]:
+    """The same as data, with the name that it goes by."""
     if name in NAMES:
-        return policy_from(shipped(name), name)
+        return shipped(name), name
     file = Path(name)
     if not file.is_file():
         raise ConfigError("unknown_policy", f"There is no policy {name!r}: give {', '.join(NAMES)} or a file.")
-    return policy_from(read_policy(file.read_bytes(), is_json=file.suffix == ".json"), file.stem)
+    return read_policy(file.read_bytes(), is_json=file.suffix == ".json"), file.stem

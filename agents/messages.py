@@ -1,7 +1,7 @@
 """The neutral history form: what was said to the model and by it, independent of any provider's wire."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 
@@ -61,6 +61,30 @@ class ToolMessage:
 
 
 Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage
+
+
+_ROLES: dict[str, type[Message]] = {
+    "system": SystemMessage,
+    "user": UserMessage,
+    "assistant": AssistantMessage,
+    "tool": ToolMessage,
+}
+_NAMES = {kind: name for name, kind in _ROLES.items()}
+
+
+def to_plain(message: Message) -> dict[str, Any]:
+    """The message as plain JSON, opaque fields included: `{role, text, ...}`."""
+    return {"role": _NAMES[type(message)], **asdict(message)}
+
+
+def from_plain(raw: Mapping[str, Any]) -> Message:
+    """The message again. Raises KeyError or TypeError for what `to_plain` did not write."""
+    given = {name: value for name, value in raw.items() if name != "role"}
+    if raw["role"] == "user":
+        given["ours"] = tuple(given.get("ours") or ())
+    if raw["role"] == "assistant":
+        given["tool_calls"] = tuple(ToolCall(**call) for call in given.get("tool_calls") or ())
+    return _ROLES[raw["role"]](**given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from agents.commands import Command
 from agents.events import Draft
 from agents.messages import AssistantMessage, Message, Usage
+from agents.policy.accounts import Amounts, Ceilings, Grant, Need, Short
 from agents.spec import ConcurrencyClass, ModelSpec, Resume, Status
 
 
@@ -64,6 +65,7 @@ class Lease(Protocol):
 class ChatRequest:
     """One request. `parts` are the messages as already serialised by the model's `encode_message`; `tools` likewise.
 
+    `hears_chants`: an answer that says the same again and again is cut off, as a failure with `chant`.
     `no_calls`: the answer is to be text, although tools are named, which some providers want beside a history of calls.
     """
 
@@ -71,6 +73,7 @@ class ChatRequest:
     tools: bytes | None
     max_output_tokens: int | None = None
     no_calls: bool = False
+    hears_chants: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,13 +134,15 @@ class Resting:
 class KeyReport:
     """How a key fared in one attempt: `reason` as in the contract's section 5, None after a success.
 
-    `cooldown_s` is how long it shall rest (None: as the pool sees fit), `spent_usd` what the attempt cost.
+    `cooldown_s` is how long it shall rest (None: as the pool sees fit), `spent_usd` what the attempt cost, `said` the
+    provider's own sentence.
     """
 
     credential: str | None
     reason: str | None = None
     cooldown_s: float | None = None
     spent_usd: str | None = None
+    said: str = ""
 
 
 class Models(Protocol):
@@ -182,13 +187,17 @@ class Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOutput:
-    """The result of one call. `text` is what the model reads; `whole` the uncut output if it was cut."""
+    """The result of one call. `text` is what the model reads; `whole` the uncut output if it was cut.
+
+    `heard`: what a guard once read out of the answer that `text` stands for; only a recorded answer has it.
+    """
 
     text: str
     is_error: bool = False
     whole: bytes | None = None
     edits: tuple[Edit, ...] = ()
     status: str | None = None
+    heard: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,7 +326,17 @@ class Spawner(Protocol):
 
 
 class Ledger(Protocol):
-    """Money and tokens of the whole tree, set aside before a call and settled after it, so that no cap is overshot."""
+    """What one run's model calls are paid from: its own account, those of the runs above it, its agent's day, its key's
+    period, the fleet's day. Shared with all that pay from them too, in whichever process.
 
-    async def reserve(self, run: str, tokens: int, usd: str | None) -> str: ...
-    async def settle(self, reservation: str, usage: Usage | None, usd: str | None) -> None: ...
+    `open` once, before the first call: the limits of the run's own account, and what its log says is spent (for an
+    account that is not there yet). `raised`: these are its limits from now on. `reserve` holds all that a call may take
+    or nothing, and never waits for others. Every grant is settled once, with what the call came to; `settle` and
+    `raised` take effect at once for this run and soon for others, and never raise. `close` when no call is under way.
+    """
+
+    def open(self, ceilings: Ceilings, used: Amounts) -> None: ...
+    def raised(self, ceilings: Ceilings) -> None: ...
+    async def reserve(self, need: Need, *, call: str, attempt: int, credential: str | None) -> Grant | Short: ...
+    def settle(self, grant: Grant, spent: Amounts) -> None: ...
+    async def close(self) -> None: ...

@@ -104,6 +104,8 @@ class ModelSpec:
     max_output_tokens: int | None = None
     # Tokens of a request and its answer; None: as the catalog has it, or as the first overflow shows.
     window: int | None = None
+    # It gets no key, not even one that fits its address.
+    keyless: bool = False
 
 
 class WorkspaceKind(StrEnum):
@@ -114,12 +116,14 @@ class WorkspaceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceSpec:
-    """Where the tools work. `path` is absolute; `source` the repository that a worktree belongs to."""
+    """Where the tools work. `path` is absolute; `source` the repository that a worktree belongs to, `start` the commit
+    that its branch begins at (None: HEAD)."""
 
     path: str
     kind: WorkspaceKind
     branch: str | None = None
     source: str | None = None
+    start: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,11 +147,15 @@ class RunSpec:
     # Models to go on with, in order, when the run's own gives out.
     fallbacks: tuple[ModelSpec, ...] = ()
     policy: str = "default"
+    # None for a policy that belongs to this run alone, and for runs from before versions were kept.
+    policy_version: int | None = None
     # The policy's data as it stood at the start: `{fuses?, ladder?, rules?, ...}`.
     policy_body: Mapping[str, Any] = field(default_factory=dict)
     workspace: WorkspaceSpec | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
+    # `{run, from_turn}` of the run whose recorded answers this one gets; None for a run that asks a model.
+    recorded: Mapping[str, Any] | None = None
 
     @property
     def depth(self) -> int:

@@ -215,6 +215,7 @@ def memory_run(
     park_after_s: float = 600.0,
     epoch: int = 1,
     servers: Any = None,
+    ledger: Any = None,
 ) -> MemoryRun:
     """Wire a run from doubles; give `log` and `spec` of an earlier run to resume it."""
     spec = spec or memory_spec(task, limits=limits)
@@ -236,6 +237,7 @@ def memory_run(
         environment={"PILOTHOUSE_RUN": spec.id},
         park_after_s=park_after_s,
         servers=servers,
+        ledger=ledger,
     )
     running = Running(spec, ports, worker="memory", host="memory", epoch=epoch)
     return MemoryRun(

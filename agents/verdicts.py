@@ -19,7 +19,10 @@ class BlockMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """One judgement. `evidence` holds `seq`s of the run's own log; money is a decimal string or None when unknown."""
+    """One judgement. `evidence` holds `seq`s of the run's own log; money is a decimal string or None when unknown.
+
+    `advice` says what would help: to the model on a block, to people when the run trips.
+    """
 
     detector: str
     rung: Rung
@@ -33,3 +36,4 @@ class Verdict:
     wasted_tokens: int = 0
     wasted_usd: str | None = None
     shadow: bool = False
+    advice: str = ""

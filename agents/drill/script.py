@@ -11,6 +11,8 @@ from typing import Any
 
 import orjson
 
+from agents.ports import Tool
+
 # A note stands alone (a message of its own) or after a blank line at the end of a text; several may follow each other.
 _NOTES_AT_END = re.compile(r"(?:(?:^|\n\n)\[User note: (?:(?!\n\n\[User note: ).)*\])+\s*\Z", re.DOTALL)
 _ONE_NOTE = re.compile(r"\[User note: ((?:(?!\n\n\[User note: ).)*)\]\s*(?=\Z|\n\n\[User note: )", re.DOTALL)
@@ -32,6 +34,16 @@ class Step:
     name: str
     args: Mapping[str, Any]
     result: str | None
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the guard refused it: it was not run."""
+        return (self.result or "").startswith("Not run")
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether it was run and the guard answered only that nothing has changed."""
+        return (self.result or "").startswith("Unchanged since")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +67,17 @@ class Conversation:
     notes: tuple[str, ...] = ()
     fresh: tuple[str, ...] = ()
 
+    @property
+    def last(self) -> Step | None:
+        return self.steps[-1] if self.steps else None
+
     def done(self, name: str, **args: Any) -> list[Step]:
         """The past calls of this tool whose arguments include the given ones."""
         return [s for s in self.steps if s.name == name and all(s.args.get(k) == v for k, v in args.items())]
+
+    def ran(self, name: str, **args: Any) -> list[Step]:
+        """The same without those that the guard refused."""
+        return [step for step in self.done(name, **args) if not step.blocked]
 
     def told(self, *words: str) -> bool:
         """Whether some note of the operator holds all these words."""
@@ -82,6 +102,8 @@ class Scenario:
     """One scripted model. `kind` is loop, healthy, or None for those that only serve as something to watch.
 
     `goal` is what a summary compares itself with; `needs_tools` tells a script that has nothing to say without them.
+    `tools` are those of the default agent that it uses; `own_tools` makes, anew for each run, those that only it has.
+    `project`: files, by path, of the git repository in a worktree of which it plays.
     """
 
     name: str
@@ -91,6 +113,8 @@ class Scenario:
     play: Callable[[Conversation], Reply]
     needs_tools: bool = True
     tools: tuple[str, ...] = field(default=())
+    own_tools: Callable[[], tuple[Tool, ...]] = tuple
+    project: Mapping[str, str] = field(default_factory=dict)
 
 
 def split_notes(text: str) -> tuple[str, tuple[str, ...]]:

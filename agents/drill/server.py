@@ -1,4 +1,5 @@
-"""The HTTP server of the scripted models: chat completions, the model list, and a log of what became of each socket."""
+"""The HTTP server of the scripted models: chat completions, the model list, a log of what became of each socket, and a
+receiver of alerts."""
 
 import asyncio
 import socket
@@ -12,6 +13,7 @@ import orjson
 
 from agents.drill import wire
 from agents.drill.ledger import Entry, RequestLog
+from agents.drill.receiver import Receiver
 from agents.drill.scenarios import SCENARIOS, reply
 from agents.drill.script import Reply, read
 
@@ -25,13 +27,15 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 HOST = "127.0.0.1"
 PORT = 8089
 MARKER_HEADER = b"x-run"
+_MOST_LETTER = 262_144
 
 
 class DrillApp:
-    """The ASGI application. One per server: it owns the request log."""
+    """The ASGI application. One per server: it owns the request log and the receiver."""
 
     def __init__(self) -> None:
         self.log = RequestLog()
+        self.receiver = Receiver()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         method, path = scope["method"], scope["path"].removeprefix("/v1")
@@ -44,6 +48,8 @@ class DrillApp:
         elif (method, path) == ("POST", "/drill/requests/reset"):
             self.log.reset()
             await _answer(send, 200, b'{"changed":true}')
+        elif path.startswith("/drill/alerts"):
+            await self._alerts(method, path.removeprefix("/drill/alerts").strip("/"), scope, receive, send)
         else:
             await _answer(send, 404, wire.error(f"There is no {method} {scope['path']} here.", "not_found"))
 
@@ -68,6 +74,33 @@ class DrillApp:
             id=f"chatcmpl-{entry.id}", model=scenario.name, created=int(time.time()), answer=conversation.answers
         )
         await self._say(request, head, said, wire.usage(said, len(raw)), entry, receive, send)
+
+    async def _alerts(self, method: str, place: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """`POST` `{secret}` opens a place `{path}`, `POST` to it takes a letter, `GET ?incident=` tells what came;
+        `DELETE` closes a place and forgets what came to it."""
+        if method == "GET" and not place:
+            wanted = parse_qs(scope["query_string"].decode()).get("incident", [None])[0]
+            await _answer(send, 200, orjson.dumps({"letters": self.receiver.rows(wanted)}))
+            return
+        if method == "DELETE" and place:
+            await _answer(send, 204 if self.receiver.close(place) else 404, b"")
+            return
+        raw = await _body(receive) if method == "POST" else b""
+        if method != "POST" or len(raw) > _MOST_LETTER:
+            await _answer(
+                send, 405 if method != "POST" else 413, wire.error("Not here, or not so much.", "bad_request")
+            )
+        elif place:
+            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+            status, why = self.receiver.take(place, headers, raw)
+            await _answer(send, status, wire.error(why, "not_taken") if why else b"")
+        else:
+            try:
+                opened = self.receiver.open(str(orjson.loads(raw)["secret"]))
+            except (ValueError, KeyError, TypeError) as error:
+                await _answer(send, 400, wire.error(f"No place was opened: {error}", "bad_request"))
+                return
+            await _answer(send, 201, orjson.dumps({"path": f"/drill/alerts/{opened}"}))
 
     async def _say(
         self,

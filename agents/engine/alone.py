@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.commands import Command, CommandKind
+from agents.engine.books import MemoryBook
 from agents.engine.local import HeldLease, MemoryInbox, MemoryLog, MemorySpawner, OneModel, SystemClock
 from agents.engine.outcome import Ended
 from agents.engine.runner import Ports, Running
@@ -37,7 +38,8 @@ class NoLiveText:
 class Setting:
     """What a lone run is made of. `workspace` is the prepared directory, `place` how it was asked for.
 
-    `note` is what the operator should know about it; `policy` is only a name so far.
+    `note` is what the operator should know about it; `policy_body` the policy's data, as in `RunSpec`; `environment`
+    what tool processes get beside the marks of the run.
     """
 
     run: str = field(default_factory=new_id)
@@ -50,6 +52,8 @@ class Setting:
     place: WorkspaceSpec | None = None
     note: str | None = None
     policy: str = "default"
+    policy_body: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
 
@@ -66,8 +70,8 @@ class Setting:
             model=self.model,
             limits=self.limits,
             policy=self.policy,
-            # Nobody can let a lone run go on later.
-            policy_body={"on_quota": "fail"},
+            # Nobody can let a lone run go on later, unless its policy knows better.
+            policy_body={"on_quota": "fail", **self.policy_body},
             workspace=self.place,
             labels=self.labels,
             dry_run=self.dry_run,
@@ -84,6 +88,7 @@ class LoneRun:
         self._watch = watch
         self._respond = respond
         self._clock = SystemClock()
+        self._book = MemoryBook()
         self._inboxes: dict[str, MemoryInbox] = {}
         self._answering: set[asyncio.Task[None]] = set()
 
@@ -147,7 +152,8 @@ class LoneRun:
             spawner=MemorySpawner(spec, self._ports),
             clock=self._clock,
             workspace=self._setting.workspace,
-            environment={"PILOTHOUSE_RUN": spec.id, "PILOTHOUSE_WORKER": self.spec.id},
+            environment={**self._setting.environment, "PILOTHOUSE_RUN": spec.id, "PILOTHOUSE_WORKER": self.spec.id},
             park_after_s=0.0,
             note=self._setting.note,
+            ledger=self._book.of(spec),
         )

@@ -12,9 +12,10 @@ from agents.engine.questions import Question
 from agents.engine.stream import Stream
 from agents.events import stamp
 from agents.ids import new_id
+from agents.policy.accounts import Grant
 from agents.policy.recovery import Tried
 from agents.policy.redaction import make_safe
-from agents.ports import Clock, Picked
+from agents.ports import ChatRequest, Clock, Picked
 from agents.spec import ModelSpec
 
 
@@ -22,7 +23,9 @@ from agents.spec import ModelSpec
 class Asked:
     """`attempt` counts over all models and keys; `failed` are the keys passed over, `backs` when some are back.
 
-    `unpaid` is what a failed attempt had cost until an event holds it; `next` a key to go on with.
+    `unpaid` is what a failed attempt had cost until an event holds it; `next` a key to go on with; `chants` how often
+    the model said the same over and over instead of an answer. `grant` is what the next attempt is paid with, `request`
+    what may be sent for it.
     """
 
     question: Question
@@ -39,6 +42,9 @@ class Asked:
     backs: list[datetime] = field(default_factory=list)
     stream: Stream | None = None
     unpaid: Cost | None = None
+    chants: int = 0
+    grant: Grant | None = None
+    request: ChatRequest | None = None
 
     @property
     def model(self) -> Picked:

@@ -8,14 +8,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, assert_never
 
-from agents.engine import ledger
+from agents.engine import chants, ledger
 from agents.engine.asked import Asked, Pen
 from agents.engine.control import RunControl
 from agents.engine.journal import Journal
+from agents.engine.key_reports import KeyReports
 from agents.engine.ledger import NOTHING, UNKNOWN
+from agents.engine.purse import Purse
 from agents.engine.questions import Question
 from agents.engine.stream import Stream
-from agents.errors import ClassifiedError, FuseTripped, ModelError, RunFailed, spent_by
+from agents.errors import ClassifiedError, LoopIncident, ModelError, RunFailed, spent_by
 from agents.policy import fuses, recovery
 from agents.policy.recovery import (
     Chances,
@@ -37,7 +39,6 @@ from agents.spec import ModelSpec
 BACK_S = 300.0
 # A key that just worked is not asked for anew: that would cost every turn a look into the pool.
 KEEP_S = 5.0
-_OF_KEYS = frozenset({"rate_limit", "billing", "auth"})
 
 
 class OutOfQuota(RunFailed):
@@ -69,6 +70,7 @@ class Attempts:
         clock: Clock,
         journal: Journal,
         control: RunControl,
+        purse: Purse,
     ) -> None:
         self._models = models
         self._specs = specs
@@ -76,29 +78,32 @@ class Attempts:
         self._clock = clock
         self._journal = journal
         self._control = control
+        self._purse = purse
         self._pen = Pen(journal, clock)
         self._place = 0
         self._back_at: float | None = None
         self._kept: tuple[int, Picked, float] | None = None
-        self._reports: set[asyncio.Task[None]] = set()
+        self._keys = KeyReports(models)
 
     async def ask(self, question: Question) -> Answer:
-        """Raises RunFailed when nothing helps, OutOfQuota when only time or money would, FuseTripped between attempts;
+        """Raises RunFailed when nothing helps, OutOfQuota when only time or money would, LoopIncident between attempts;
         a cancel closes the call and the socket at once."""
-        self._check_fuses()
+        if not question.last_word:
+            self._check_fuses()
         asked = Asked(question=question, place=self._first_place(question))
         try:
             await self._pick(asked)
             await question.prepare(asked.model)
-            self._pen.open(asked, self._specs[asked.place])
             while True:
+                await self._pay(asked)
+                self._pen.open(asked, self._specs[asked.place])
                 asked.attempt += 1
                 try:
                     answer = await self._attempt(asked)
                 except ModelError as error:
                     await self._recover(asked, error)
                 else:
-                    self._report_soon(KeyReport(credential=asked.model.credential, spent_usd=answer.cost_usd))
+                    self._keys.soon(KeyReport(credential=asked.model.credential, spent_usd=answer.cost_usd))
                     return Answer(answer=answer, asked=asked, duration_ms=self._pen.since(asked))
         except asyncio.CancelledError as cancelled:
             self._cut_off(asked, cancelled)
@@ -115,14 +120,24 @@ class Attempts:
         return self._place
 
     async def _attempt(self, asked: Asked) -> ChatAnswer:
-        request = asked.question.request(asked.model)
+        assert asked.request is not None
+        request = replace(asked.request, hears_chants=chants.listens(self._journal))
         stream = asked.stream = Stream(self._live, asked.id, asked.attempt)
+        cost = UNKNOWN
         try:
-            return await asked.model.model.ask(request, stream.on_text)
+            answer = await asked.model.model.ask(request, stream.on_text)
+            cost = ledger.of_answer(answer)
+            return answer
         except ModelError as error:
             stream.withdraw()
             asked.stream, asked.unpaid = None, ledger.of_error(error)
+            cost = asked.unpaid
             raise
+        except BaseException as error:
+            cost = ledger.of_spent(spent_by(error), UNKNOWN)
+            raise
+        finally:
+            self._purse.settle(asked, cost)
 
     def _cut_off(self, asked: Asked, cancelled: asyncio.CancelledError) -> None:
         """The run stops or is given back: what was under way is told with what it had cost."""
@@ -134,9 +149,17 @@ class Attempts:
         text = make_safe(asked.stream.text()).text or None
         self._pen.close(asked, "stopped", None, text=text, cost=ledger.of_spent(spent, UNKNOWN))
         if spent is not None and spent.cost_usd is not None:
-            self._report_soon(
-                KeyReport(credential=asked.model.credential, reason="cancelled", spent_usd=spent.cost_usd)
-            )
+            self._keys.soon(KeyReport(credential=asked.model.credential, reason="cancelled", spent_usd=spent.cost_usd))
+
+    async def _pay(self, asked: Asked) -> None:
+        """Before each attempt. Of a pool another key, if this one has not enough left of its limit."""
+        check = (lambda: None) if asked.question.last_word else self._check_fuses
+        while (short := await self._purse.pay(asked, check)) is not None:
+            asked.failed.add(str(asked.model.credential))
+            got = await self._models.pick(asked.place, frozenset(asked.failed))
+            if isinstance(got, Resting) or got.credential in asked.failed:
+                raise OutOfQuota("billing", f"{short.explanation} (credential_limit)", short.until)
+            asked.picked, self._kept = got, None
 
     # --- a model with a key ---------------------------------------------------------------------------------------
 
@@ -206,9 +229,12 @@ class Attempts:
     async def _recover(self, asked: Asked, error: ModelError) -> None:
         """Do what makes another attempt worth while, or raise."""
         self._kept = None
+        if error.chant is not None:
+            asked.chants += 1
+            chants.chanted(self._journal, error.chant, asked.chants, asked.unpaid, asked.question.turn, asked.id)
         fault = ledger.judged(error, asked.question.context(asked.model), self._clock.now())
         facts = ledger.facts(error, fault)
-        await self._report(asked, fault)
+        await self._keys.failed(asked, fault, facts["message"])
         chances = await self._chances(asked, fault, ledger.output_cap(error, fault))
         done = False
         while not done:
@@ -296,30 +322,13 @@ class Attempts:
 
     async def _wait(self, asked: Asked, seconds: float) -> None:
         self._check_fuses()
-        await self._clock.sleep(seconds)
+        with self._control.rest():
+            await self._clock.sleep(seconds)
         asked.tried = replace(asked.tried, waited_s=asked.tried.waited_s + seconds)
 
     def _check_fuses(self) -> None:
         """An attempt is checked as the first one is: failed ones cost too."""
-        trip = fuses.before_model_call(self._control.limits, self._journal.transcript.used(self._clock.now()))
+        transcript = self._journal.transcript
+        trip = fuses.before_model_call(self._control.limits, transcript.used(self._clock.now()))
         if trip is not None:
-            raise FuseTripped(trip.fuse, trip.explanation)
-
-    # --- what the pool hears --------------------------------------------------------------------------------------
-
-    async def _report(self, asked: Asked, fault: ClassifiedError) -> None:
-        """A limit that is not that of the key, or trouble of the server, must not burn the key; money spent counts."""
-        label, spent = asked.model.credential, asked.unpaid.cost_usd if asked.unpaid else None
-        rotates = fault.should_rotate_credential
-        if label is None or not (rotates or (spent and spent != "0")):
-            return
-        reason = "server_error" if fault.reason in _OF_KEYS and not rotates else fault.reason
-        cooldown_s = fault.retry_after_s if rotates else None
-        await self._models.report(KeyReport(credential=label, reason=reason, cooldown_s=cooldown_s, spent_usd=spent))
-
-    def _report_soon(self, report: KeyReport) -> None:
-        if report.credential is None:
-            return
-        task = asyncio.ensure_future(self._models.report(report))
-        self._reports.add(task)
-        task.add_done_callback(self._reports.discard)
+            raise LoopIncident(trip.verdict(transcript.steps), fuse=True)

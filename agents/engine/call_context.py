@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -92,6 +93,10 @@ class CallContext:
             raise
         return TrackedChild(child, self)
 
+    def waiting(self) -> AbstractContextManager[None]:
+        """Around the wait for a child: it goes on with the run's next holder as if nothing had been."""
+        return self._control.rest()
+
     def child_ended(self, end: ChildEnd) -> None:
         self._journal.write(kinds.ChildFinished(run=end.run, status=end.status.value), turn=self._turn, call=self.call)
 
@@ -109,7 +114,7 @@ class CallContext:
     @property
     def stopping(self) -> bool:
         """Whether the run stops for good, so that its children stop with it (a drained run's children go on)."""
-        return self._control.halt is Halt.STOP
+        return self._control.halt in (Halt.STOP, Halt.TRIP)
 
     async def in_thread(self, work: Callable[[], Any]) -> Any:
         self._heed()
@@ -177,7 +182,8 @@ class TrackedChild:
 
     async def wait(self) -> ChildEnd:
         try:
-            end = await self._child.wait()
+            with self._context.waiting():
+                end = await self._child.wait()
         except asyncio.CancelledError:
             if self._context.stopping:
                 self._context.child_stopped(await self._child.stop())

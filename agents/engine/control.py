@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
@@ -12,6 +13,7 @@ from typing import Any
 from agents import kinds
 from agents.commands import Command, CommandKind
 from agents.engine.journal import Journal
+from agents.errors import LoopIncident
 from agents.events import stamp
 from agents.policy.redaction import make_safe
 from agents.ports import Answer, Clock, Inbox
@@ -22,6 +24,7 @@ class Halt(StrEnum):
     """Why the loop was cancelled from outside."""
 
     STOP = "stop"
+    TRIP = "trip"
     DRAIN = "drain"
     PARK = "park"
     FENCED = "fenced"
@@ -84,10 +87,15 @@ class RunControl:
         self._paused_at: str | None = None
         self._unpaused = asyncio.Event()
         self._task: asyncio.Task[Any] | None = None
+        self._leaving = False
+        self._work = 0  # calls under way that are worth finishing here, less those of them that only wait
         self.limits = limits
         self.halt: Halt | None = None
         self.stop: StopRequest | None = None
+        self.incident: LoopIncident | None = None
         self.tally = StopTally()
+        # Called when a limit was raised while the run is driven here.
+        self.on_raise: list[Callable[[], None]] = []
 
     def take_over(self) -> None:
         """Before a run goes on that a former worker held: a pause that took effect there is over when a person says
@@ -153,6 +161,12 @@ class RunControl:
             self._journal.write(kinds.RunStopping(command=command, by=by))
         self.cancel(Halt.STOP)
 
+    def trip(self, incident: LoopIncident) -> None:
+        """End the run `tripped` although it is in the middle of something, which is ended as by a stop."""
+        if self.halt is None:
+            self.incident = incident
+            self.cancel(Halt.TRIP)
+
     def cancel(self, halt: Halt) -> None:
         """Cancel the loop once; the first reason wins, except that a fence always does."""
         if self.halt is not None:
@@ -162,6 +176,50 @@ class RunControl:
         self.halt = halt
         if self._task is not None:
             self._task.cancel()
+
+    # --- handing over -----------------------------------------------------------------------------------------
+
+    def leave(self, *, at_border: bool) -> None:
+        """Give the run back: now, or at the next border between calls, or when it only waits for something."""
+        self._leaving = True
+        if not at_border:
+            self.cancel(Halt.DRAIN)
+        self._leave_if_idle()
+
+    def _leave_if_idle(self) -> None:
+        if self._leaving and self._work <= 0:
+            self.cancel(Halt.DRAIN)
+
+    async def border(self) -> None:
+        """Where a run may change hands without a loss: the last call is written down, the next one has not begun.
+
+        Not before calls whose arguments the log holds with a marker in place of a secret: only here are they whole.
+        """
+        if self._leaving and not any(one.altered for one in self._journal.transcript.unanswered()):
+            self.cancel(Halt.DRAIN)
+            await asyncio.sleep(0)
+
+    @contextmanager
+    def work(self, *, alone: bool = True) -> Iterator[None]:
+        """Around a call that is worth finishing before the run is given back, with the writing of its result. One that
+        is not `alone` may leave calls behind that only wait: then no border comes, and the run leaves when it ends."""
+        self._work += 1
+        try:
+            yield
+        finally:
+            self._work -= 1
+            if not alone:
+                self._leave_if_idle()
+
+    @contextmanager
+    def rest(self) -> Iterator[None]:
+        """Around a wait within such a call that is not worth waiting for."""
+        self._work -= 1
+        self._leave_if_idle()
+        try:
+            yield
+        finally:
+            self._work += 1
 
     # --- notes ------------------------------------------------------------------------------------------------
 
@@ -228,7 +286,8 @@ class RunControl:
         unpaused = asyncio.ensure_future(self._unpaused.wait())
         waits = {unpaused} if limit is None else {unpaused, asyncio.ensure_future(self._clock.sleep(limit))}
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            with self.rest():
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             if parks and not unpaused.done() and not self._unpaused.is_set():
                 self.cancel(Halt.PARK)
                 await asyncio.sleep(0)
@@ -244,7 +303,8 @@ class RunControl:
         has learned holds, also if it was taken back since.
         """
         try:
-            await asyncio.wait({waited}, timeout=self._park_after_s if self._park_after_s > 0 else None)
+            with self.rest():
+                await asyncio.wait({waited}, timeout=self._park_after_s if self._park_after_s > 0 else None)
             if not waited.done() and not came():
                 self.cancel(Halt.PARK)
                 await asyncio.sleep(0)
@@ -261,6 +321,8 @@ class RunControl:
         except (ArithmeticError, AttributeError, TypeError):
             return  # whoever took the command in should have refused it; no reason to end the run
         self._lift(raised)
+        for heeds in self.on_raise:
+            heeds()
         self._journal.write(
             kinds.FuseRaised(
                 limits={name: str(value) for name, value in raised.items()},

@@ -13,8 +13,10 @@ from agents.errors import Fenced, SpawnRefused
 from agents.events import Draft, Event, decode, draft, encode
 from agents.ids import new_id
 from agents.kinds import FINAL_KINDS, RunQueued
+from agents.policy.accounts import tree_limit
+from agents.policy.limits import of_parent
 from agents.ports import ChatModel, Child, ChildEnd, KeyReport, Picked, Resting, SpawnRequest
-from agents.spec import ModelSpec, RunSpec
+from agents.spec import MAX_CHILDREN_PER_TREE, MAX_DEPTH, ModelSpec, RunSpec
 
 
 class SystemClock:
@@ -163,8 +165,11 @@ class MemorySpawner:
         self.children: list[MemoryChild] = []
 
     async def spawn(self, request: SpawnRequest) -> Child:
-        if self._parent.depth >= 2:
+        policy = self._parent.policy_body
+        if self._parent.depth >= tree_limit([policy], "max_depth", MAX_DEPTH):
             raise SpawnRefused("too_deep", "Sub-agents may not start further ones at this depth. Do the work yourself.")
+        if len(self.children) >= tree_limit([policy], "max_children", MAX_CHILDREN_PER_TREE):
+            raise SpawnRefused("too_many", f"{len(self.children)} sub-agents were started. Do the rest yourself.")
         child_id = new_id()
         spec = RunSpec(
             id=child_id,
@@ -176,7 +181,9 @@ class MemorySpawner:
             prompt=self._parent.prompt,
             tools=self._parent.tools,
             model=self._parent.model,
-            limits=self._parent.limits,
+            limits=of_parent(self._parent.limits),
+            policy=self._parent.policy,
+            policy_body=self._parent.policy_body,
         )
         log = MemoryLog(child_id, spec.root)
         log.queue(request.task, spec.agent)

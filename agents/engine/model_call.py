@@ -10,7 +10,8 @@ from agents.engine.attempts import Answer, Attempts
 from agents.engine.compressor import Compressor, Draft
 from agents.engine.control import RunControl
 from agents.engine.journal import Journal
-from agents.engine.questions import Closing, NextTurn, Summary
+from agents.engine.purse import Purse
+from agents.engine.questions import Closing, LastWord, NextTurn, Summary
 from agents.engine.window import Windows, known_size
 from agents.errors import RunFailed
 from agents.messages import AssistantMessage, Message, SystemMessage, ToolCall
@@ -33,7 +34,7 @@ class Answered:
 
 class ModelCall:
     """Asks the models of one run on its behalf. `specs` are they in order of preference; `summariser` is the name of
-    the one that writes summaries, if another than the one in use."""
+    the one that writes summaries, if another than the one in use, `stronger` of the one that helps out of a loop."""
 
     def __init__(
         self,
@@ -47,11 +48,16 @@ class ModelCall:
         system: SystemMessage,
         tools: Sequence[ToolSpec],
         summariser: str | None = None,
+        stronger: str | None = None,
+        purse: Purse,
     ) -> None:
         self._journal = journal
         self._specs = specs
-        self._summariser = next((n for n, spec in enumerate(specs) if spec.model == summariser), None)
-        self._attempts = Attempts(models=models, specs=specs, live=live, clock=clock, journal=journal, control=control)
+        self._summariser = _place(specs, summariser)
+        self._stronger = _place(specs, stronger)
+        self._attempts = Attempts(
+            models=models, specs=specs, live=live, clock=clock, journal=journal, control=control, purse=purse
+        )
         self._windows = Windows(transcript=journal.transcript, system=system, tools=tools)
         self._compressor = Compressor(journal, self._summary_of, self._record_tokens)
 
@@ -59,15 +65,27 @@ class ModelCall:
         """How much of one tool result the model gets to read."""
         return self._windows.result_chars()
 
-    async def ask(self, turn: int) -> Answered:
-        """The next answer in the conversation. Raises RunFailed, OutOfQuota or FuseTripped."""
-        got = await self._attempts.ask(NextTurn(self._windows, self._compressor, turn))
+    async def ask(self, turn: int, escalates: bool = False) -> Answered:
+        """The next answer in the conversation, from the stronger model if one is named and the guard `escalates`.
+
+        Raises RunFailed, OutOfQuota or LoopIncident.
+        """
+        question = NextTurn(self._windows, self._compressor, turn)
+        question.first = self._stronger if escalates else None
+        got = await self._attempts.ask(question)
         self._measure(got)
         return self._answered(got, turn)
 
     async def summarise(self, instruction: Message) -> str:
-        """A closing answer in text, outside of any turn. Raises RunFailed, OutOfQuota or FuseTripped."""
-        got = await self._attempts.ask(Closing(self._windows, self._compressor, instruction))
+        """A closing answer in text, outside of any turn. Raises RunFailed, OutOfQuota or LoopIncident."""
+        return await self._close(Closing(self._windows, self._compressor, instruction))
+
+    async def last_word(self, instruction: Message) -> str:
+        """The same in short for a run that trips, paid from what is kept for it within every limit. Raises alike."""
+        return await self._close(LastWord(self._windows, self._compressor, instruction))
+
+    async def _close(self, question: Closing) -> str:
+        got = await self._attempts.ask(question)
         text = self._answered(got, None).message.text
         if not text.strip():
             raise RunFailed("malformed_response", "the model wrote no summary")
@@ -129,3 +147,7 @@ class ModelCall:
                 altered[one.call] = args.altered
             calls.append(replace(one, wire_id=unique(one.wire_id), name=legal_name(one.name), args=args.text))
         return tuple(calls), altered
+
+
+def _place(specs: Sequence[ModelSpec], name: str | None) -> int | None:
+    return next((n for n, spec in enumerate(specs) if spec.model == name), None)

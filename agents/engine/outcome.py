@@ -6,7 +6,8 @@ from typing import Any
 from agents import kinds
 from agents.engine.control import RunControl, StopRequest
 from agents.engine.journal import Journal
-from agents.errors import RunFailed
+from agents.engine.judgement import told
+from agents.errors import LoopIncident, RunFailed
 from agents.policy.redaction import make_safe
 from agents.spec import CallStatus, Status
 
@@ -29,8 +30,10 @@ class Interrupted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tripped:
-    fuse: str
-    explanation: str
+    """`final`: the model's own last word, if it had one."""
+
+    incident: LoopIncident
+    final: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,15 +73,25 @@ async def finish(outcome: Outcome, journal: Journal, control: RunControl, second
             body = kinds.RunInterrupted(
                 command=request.command, by=request.by, reason=make_safe(request.reason).text, stopped=stopped
             )
-        case Tripped(fuse=fuse, explanation=explanation):
-            ended = Ended(how="final", status=Status.TRIPPED, final=explanation)
-            verdict = {"rule": fuse, "explanation": explanation}
-            body = kinds.RunTripped(fuse=fuse, step=journal.transcript.steps, verdict=verdict)
+        case Tripped(incident=incident, final=last):
+            ended = Ended(how="final", status=Status.TRIPPED, final=last or incident.verdict.explanation)
+            body = _tripped(incident, last, journal)
         case Failed(reason=reason, message=message):
             ended = Ended(how="final", status=Status.FAILED, final=message)
             body = kinds.RunFailedEvent(error={"reason": reason, "message": make_safe(message).text})
     await journal.write(body, turn=turn)
     return ended
+
+
+def _tripped(incident: LoopIncident, final: str | None, journal: Journal) -> kinds.RunTripped:
+    rule, transcript = incident.verdict.rule, journal.transcript
+    return kinds.RunTripped(
+        fuse=rule if incident.fuse else None,
+        rule=None if incident.fuse else rule,
+        step=transcript.steps,
+        verdict=told(incident.verdict, transcript.guarded.evidence(incident.verdict)),
+        final=final,
+    )
 
 
 def close_open_calls(journal: Journal) -> None:

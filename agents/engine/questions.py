@@ -1,11 +1,13 @@
 """What a model can be asked in a run: the next turn, a closing summary, or the summary of older turns."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from agents.engine.compressor import Compressor
 from agents.engine.window import Window, Windows, keeps_tools
 from agents.messages import Message
-from agents.policy.budgets import history_tokens
+from agents.policy.accounts import LAST_WORD_OUTPUT
+from agents.policy.budgets import history_tokens, message_tokens
 from agents.ports import ChatRequest, Picked
 
 
@@ -19,6 +21,7 @@ class Question:
     turn: int | None = None
     first: int | None = None
     mendable = False
+    last_word = False
 
     def __init__(self, windows: Windows) -> None:
         self._windows = windows
@@ -29,6 +32,11 @@ class Question:
 
     def request(self, picked: Picked) -> ChatRequest:
         raise NotImplementedError
+
+    def size(self, picked: Picked) -> tuple[int, bool]:
+        """Tokens of the request as they are expected, and whether the model's own counts are behind that."""
+        window = self._windows.known(picked)
+        return window.tokens, window.gauge.samples > 0
 
     def context(self, picked: Picked) -> dict[str, int]:
         """Evidence for judging a refusal: tokens of the request and of the window, where both are known."""
@@ -92,6 +100,10 @@ class Closing(NextTurn):
         self.turn = None
         self._instruction = instruction
 
+    def size(self, picked: Picked) -> tuple[int, bool]:
+        tokens, measured = super().size(picked)
+        return tokens + message_tokens(self._instruction), measured
+
     def request(self, picked: Picked) -> ChatRequest:
         window = self._windows.known(picked)
         window.sent.update()
@@ -103,6 +115,16 @@ class Closing(NextTurn):
         )
 
 
+class LastWord(Closing):
+    """The closing words of a run that trips: short, and paid from what is kept for them."""
+
+    last_word = True
+
+    def request(self, picked: Picked) -> ChatRequest:
+        request = super().request(picked)
+        return replace(request, max_output_tokens=min(request.max_output_tokens or LAST_WORD_OUTPUT, LAST_WORD_OUTPUT))
+
+
 class Summary(Question):
     """A few messages of their own, without a history and without tools."""
 
@@ -112,6 +134,10 @@ class Summary(Question):
         super().__init__(windows)
         self._messages = messages
         self.first = first
+
+    def size(self, picked: Picked) -> tuple[int, bool]:
+        gauge = self._windows.known(picked).gauge
+        return gauge.tokens(history_tokens(self._messages)), gauge.samples > 0
 
     def request(self, picked: Picked) -> ChatRequest:
         parts = [picked.model.encode_message(message) for message in self._messages]

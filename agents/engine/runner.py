@@ -10,20 +10,26 @@ import orjson
 
 from agents import kinds
 from agents.engine.approval import Approvals
+from agents.engine.books import MemoryBook
 from agents.engine.call_context import CallContext
 from agents.engine.control import Halt, RunControl
+from agents.engine.deadline import Deadline
 from agents.engine.journal import Journal
+from agents.engine.judgement import Judgement
 from agents.engine.loop import Loop
 from agents.engine.model_call import ModelCall
-from agents.engine.outcome import Ended, Failed, Interrupted, Outcome, close_open_calls, failed, finish
+from agents.engine.outcome import Ended, Failed, Interrupted, Outcome, Tripped, close_open_calls, failed, finish
+from agents.engine.purse import Purse
 from agents.engine.tool_batch import ToolBatch
 from agents.engine.transcript import Transcript
 from agents.engine.turn import Turn
-from agents.errors import AgentError, Fenced, RunFailed
+from agents.errors import AgentError, ConfigError, Fenced, RunFailed
 from agents.events import Event
 from agents.messages import SystemMessage
 from agents.policy.approvals import rules_of
+from agents.policy.guarded import GuardedLog
 from agents.policy.memory import system_prompt
+from agents.policy.policies import UNGUARDED, Policy, policy_from
 from agents.policy.redaction import make_safe
 from agents.ports import (
     Artifacts,
@@ -31,6 +37,7 @@ from agents.ports import (
     EventSink,
     Inbox,
     Lease,
+    Ledger,
     LiveText,
     Models,
     ServerState,
@@ -39,7 +46,7 @@ from agents.ports import (
     ToolServers,
     ToolSpec,
 )
-from agents.spec import LIMIT_NAMES, Limits, RunSpec
+from agents.spec import LIMIT_NAMES, ConcurrencyClass, Limits, RunSpec
 from agents.tools.places import folds_case
 from agents.tools.registry import Registry
 
@@ -65,6 +72,8 @@ class Ports:
     park_after_s: float = 600.0
     note: str | None = None
     servers: ToolServers | None = None
+    # None: the run pays from an account of its own, in this process.
+    ledger: Ledger | None = None
 
 
 class Running:
@@ -77,17 +86,20 @@ class Running:
         self._host = host
         self._epoch = epoch
         self._servers = ports.servers
-        self.transcript = Transcript()
+        self._policy, self._wrong = _policy_of(spec)
+        self.transcript = Transcript(guarded=GuardedLog(self._policy, spec.limits))
         self._journal = Journal(ports.sink, ports.clock, self.transcript)
         self.control = RunControl(self._journal, ports.inbox, ports.clock, spec.limits, ports.park_after_s)
+        working_limit = self._policy.fuses.max_working_seconds
+        self._deadline = Deadline(self.control, self.transcript, ports.clock, working_limit)
 
     def stop(self, *, by: str, reason: str = "", command: str | None = None) -> None:
         """Stop for good, e.g. because the parent stops. Idempotent."""
         self.control.request_stop(by=by, reason=reason, command=command)
 
-    def drain(self) -> None:
-        """Give the run back: tools end, no final event is written."""
-        self.control.cancel(Halt.DRAIN)
+    def drain(self, *, at_border: bool = False) -> None:
+        """Give the run back, with no final event: now, and its tools end; or at its next border between calls."""
+        self.control.leave(at_border=at_border)
 
     def fenced(self) -> None:
         """Another owner writes the log now: end the tools and write nothing."""
@@ -101,6 +113,7 @@ class Running:
         main = asyncio.create_task(self._main(), name=f"run {self.spec.id}")
         listener = asyncio.create_task(self.control.listen(), name=f"inbox {self.spec.id}")
         self.control.govern(main)
+        self.control.on_raise.append(self._deadline.arm)
         try:
             outcome = await self._outcome(main, listener)
             await self._leave_servers()
@@ -108,6 +121,7 @@ class Running:
         except Fenced:
             return Ended(how="fenced")
         finally:
+            self._deadline.disarm()
             listener.cancel()
             if not main.done():
                 main.cancel()
@@ -138,6 +152,8 @@ class Running:
     def _halted(self, listener: "asyncio.Task[None]") -> Outcome | None:
         if self.control.stop is not None and self.control.halt is Halt.STOP:
             return Interrupted(request=self.control.stop)
+        if self.control.incident is not None and self.control.halt is Halt.TRIP:
+            return Tripped(incident=self.control.incident)
         if self.control.halt is None and listener.done() and not listener.cancelled():
             error = listener.exception()
             return Failed(reason="internal", message=f"the control lane of this run broke: {error!r}")
@@ -167,23 +183,17 @@ class Running:
 
     async def _begin(self) -> Loop:
         ports, spec = self._ports, self.spec
+        if self._wrong is not None:
+            raise self._wrong  # a run whose guard cannot be read does not run without one
         registry = await self._registry()
         prompt = system_prompt(spec.prompt, spec.memory)
         resumed = self.transcript.started_before
         self._journal.write(await self._started(prompt, registry))
+        self._deadline.arm()
         if spec.memory and not resumed:
             self._journal.write(kinds.MemoryInjected(notes=list(spec.memory)))
-        model_call = ModelCall(
-            models=ports.models,
-            specs=(spec.model, *spec.fallbacks),
-            live=ports.live,
-            clock=ports.clock,
-            journal=self._journal,
-            control=self.control,
-            system=SystemMessage(text=prompt),
-            tools=registry.specs,
-            summariser=spec.policy_body.get("compression_model"),
-        )
+        model_call = self._model_call(registry, prompt)
+        judgement = Judgement(self._journal)
         batch = ToolBatch(
             registry=registry,
             journal=self._journal,
@@ -198,6 +208,8 @@ class Running:
                 resolve=self._resolve,
                 dry_run=spec.dry_run,
             ),
+            judgement=judgement,
+            control=self.control,
             fold_case=folds_case(ports.workspace),
             result_chars=model_call.result_chars,
         )
@@ -206,10 +218,45 @@ class Running:
             control=self.control,
             model_call=model_call,
             batch=batch,
+            judgement=judgement,
+            deadline=self._deadline,
             clock=ports.clock,
             waits_for_quota=spec.policy_body.get("on_quota") != "fail",
         )
-        return Loop(journal=self._journal, control=self.control, model_call=model_call, turn=turn, registry=registry)
+        return Loop(
+            journal=self._journal,
+            control=self.control,
+            model_call=model_call,
+            turn=turn,
+            registry=registry,
+            last_word=spec.policy_body.get("last_word") or False,
+        )
+
+    def _model_call(self, registry: Registry, prompt: str) -> ModelCall:
+        ports, spec = self._ports, self.spec
+        return ModelCall(
+            models=ports.models,
+            specs=(spec.model, *spec.fallbacks),
+            live=ports.live,
+            clock=ports.clock,
+            journal=self._journal,
+            control=self.control,
+            system=SystemMessage(text=prompt),
+            tools=registry.specs,
+            summariser=spec.policy_body.get("compression_model"),
+            stronger=self._policy.escalate_to,
+            purse=self._purse(),
+        )
+
+    def _purse(self) -> Purse:
+        ports = self._ports
+        return Purse(
+            ledger=ports.ledger or MemoryBook().of(self.spec),
+            journal=self._journal,
+            control=self.control,
+            clock=ports.clock,
+            spec=self.spec,
+        )
 
     async def _registry(self) -> Registry:
         """The run's own tools, and behind them those of its servers, as far as these answer."""
@@ -238,6 +285,7 @@ class Running:
             workspace=ports.workspace,
             branch=spec.workspace.branch if spec.workspace else None,
             note=ports.note,
+            read_only=[tool.name for tool in registry.specs if reads_only(tool)] or None,
         )
 
     def _context(self, call: str, turn: int | None) -> CallContext:
@@ -271,6 +319,18 @@ def tools_to_json(tools: Sequence[ToolSpec]) -> bytes:
     return orjson.dumps(
         [{"name": t.name, "description": t.description, "parameters": dict(t.parameters)} for t in tools]
     )
+
+
+def _policy_of(spec: RunSpec) -> tuple[Policy, ConfigError | None]:
+    try:
+        return policy_from(spec.policy_body, spec.policy), None
+    except ConfigError as error:
+        return UNGUARDED, error
+
+
+def reads_only(tool: ToolSpec) -> bool:
+    """Whether the guard may take it for a look: a sub-agent overlaps with anything, and yet it acts."""
+    return tool.concurrency is ConcurrencyClass.SAFE and tool.name != "delegate"
 
 
 def limits_to_json(limits: Limits) -> dict[str, Any]:

@@ -8,12 +8,16 @@ from typing import Any
 from agents import kinds
 from agents.engine.approval import Approvals
 from agents.engine.call_context import CallContext
+from agents.engine.control import RunControl
 from agents.engine.journal import Journal
+from agents.engine.judgement import Judgement
 from agents.engine.threads import POOL
 from agents.engine.tool_call import CHILD_GRACE_S, Ready, Result, noted, run_tool, settled, stopped
 from agents.errors import ToolError
 from agents.messages import ToolCall
+from agents.policy.asked import Edited
 from agents.policy.batching import Planned, plan
+from agents.policy.contents import edited
 from agents.policy.redaction import Safe, cut, make_safe
 from agents.policy.steering import escape_marker
 from agents.ports import Artifacts, Clock, Edit, Tool
@@ -25,6 +29,8 @@ RESULT_LIMIT = 24_000
 ON_LOOP_CHARS = 64 * 1024
 # What is written down after a call's end may take this long beyond the call's own grace.
 WRITE_GRACE_S = 1.0
+
+_RAN = frozenset({CallStatus.OK, CallStatus.ERROR, CallStatus.TIMEOUT})
 
 CUT_OFF = "Not run: this message was cut off at the output limit. Send the call again, in smaller parts."
 
@@ -40,11 +46,15 @@ class ToolBatch:
         context: Callable[[str, int | None], CallContext],
         resolve: Callable[[Tool, Mapping[str, Any]], tuple[str, ...]],
         approvals: Approvals,
+        judgement: Judgement,
+        control: RunControl,
         result_chars: Callable[[], int] = lambda: RESULT_LIMIT,
         fold_case: bool = False,
     ) -> None:
         self._result_chars = result_chars
         self._approvals = approvals
+        self._judgement = judgement
+        self._control = control
         self._fold_case = fold_case
         self._registry = registry
         self._journal = journal
@@ -54,13 +64,19 @@ class ToolBatch:
         self._resolve = resolve
 
     async def run(self, calls: Sequence[ToolCall], raw_args: Mapping[str, str], turn: int, cut_off: bool) -> None:
-        """Answer every call. Outside cancellation passes through after each started call has got its result."""
+        """Answer every call. Outside cancellation passes through after each started call has got its result.
+
+        Raises LoopIncident: before anything runs if the guard stops the run at one of the calls.
+        """
+        self._judgement.obey(turn)
         if cut_off:
             for asked in calls:
                 await self._complete(asked, turn, Result(status=CallStatus.ERROR, text=CUT_OFF), None)
             return
         ready: dict[str, Ready] = {}
         for asked in calls:
+            if self._judgement.refused(asked, turn):
+                continue
             try:
                 ready[asked.call] = self._judge(asked, raw_args.get(asked.call, asked.args))
             except ToolError as error:
@@ -72,9 +88,11 @@ class ToolBatch:
             kinds.BatchPlanned(groups=[list(group) for group in planned.groups], why=planned.why), turn=turn
         )
         for number, group in enumerate(planned.groups):
+            await self._control.border()
             allowed = await self._allowed([ready[call] for call in group], turn)
             if allowed:
                 await self._run_group(allowed, number, turn)
+                self._judgement.obey(turn)
 
     def _judge(self, asked: ToolCall, raw: str) -> Ready:
         tool = self._registry.get(asked.name)
@@ -117,17 +135,20 @@ class ToolBatch:
                 turn=turn,
                 call=one.asked.call,
             )
-        if durable is not None and any(_has_effect(one) for one in group):
-            try:
-                await durable  # "started" is on disk before anything can have an effect
-            except asyncio.CancelledError:
-                self._never_began(group, turn)
-                raise
-        tasks = [asyncio.create_task(self._one(one, turn), name=one.asked.name) for one in group]
+        tasks: list[asyncio.Task[None]] = []
         try:
+            with self._control.work():  # until each of them counts as work itself
+                if durable is not None and any(_has_effect(one) for one in group):
+                    await durable  # "started" is on disk before anything can have an effect
+                alone = len(group) == 1
+                tasks = [asyncio.create_task(self._worked(one, turn, alone), name=one.asked.name) for one in group]
+                await asyncio.sleep(0)
             await asyncio.wait(tasks)
         except asyncio.CancelledError:
-            await self._stop(tasks, group, turn)
+            if tasks:
+                await self._stop(tasks, group, turn)
+            else:
+                self._never_began(group, turn)
             raise
         for task in tasks:
             task.result()
@@ -146,6 +167,10 @@ class ToolBatch:
             if task in late:
                 text = "Stopped, but its result could not be written in time: effect unknown."
                 self._write_completed(one.asked, turn, Result(status=CallStatus.EFFECT_UNKNOWN, text=text), None)
+
+    async def _worked(self, one: Ready, turn: int, alone: bool) -> None:
+        with self._control.work(alone=alone):
+            await self._one(one, turn)
 
     async def _one(self, one: Ready, turn: int) -> None:
         """Run one call to its result; on cancel the result says what became of it, then the cancel goes on."""
@@ -191,6 +216,7 @@ class ToolBatch:
 
     async def _record(self, edit: Edit, call: str, turn: int) -> None:
         artifact = None if edit.content is None else await self._artifacts.put(edit.content)
+        sums = await _sums(edit.content)
         self._journal.write(
             kinds.EditRecorded(
                 path=make_safe(edit.path).text,
@@ -199,6 +225,8 @@ class ToolBatch:
                 bytes=edit.size,
                 state=edit.state,
                 artifact=artifact,
+                loose=sums.loose if sums else None,
+                code=sums.code if sums else None,
             ),
             turn=turn,
             call=call,
@@ -220,21 +248,37 @@ class ToolBatch:
         text, was_cut = cut(safe.text, self._result_chars())
         # Escaped after the cut, which might take the escape away and leave the marker.
         text = escape_marker(text)
+        status, heard = result.status, result.output.heard if result.output else None
+        if status in _RAN and self._judgement.may_stub(asked.call):
+            stub = self._judgement.stub(asked.call, turn, text, status is not CallStatus.OK, heard)
+            if stub is not None:
+                (text, heard), status = stub, CallStatus.STUB
         self._journal.write(
             kinds.CallCompleted(
                 operation="execute_tool",
                 name=asked.name,
                 args=asked.args,
-                status=result.status.value,
+                status=status.value,
                 result=text,
                 truncated=True if was_cut or artifact else None,
                 artifact=artifact,
                 duration_ms=None if took_ms is None else round(took_ms, 1),
                 altered=safe.altered,
+                heard=heard,
             ),
             turn=turn,
             call=asked.call,
         )
+
+
+async def _sums(content: bytes | None) -> Edited | None:
+    """What the guard compares contents by; off the loop where that takes longer than a few milliseconds."""
+    if content is None:
+        return None
+    if len(content) <= ON_LOOP_CHARS:
+        return edited(content.decode("utf-8", "replace"))
+    sums: Edited = await POOL.submit(lambda: edited(content.decode("utf-8", "replace")))
+    return sums
 
 
 async def _safe(text: str) -> Safe:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agents.engine.call_context import CallContext
-from agents.errors import SpawnRefused, ToolError
+from agents.errors import LoopIncident, SpawnRefused, ToolError
 from agents.messages import ToolCall
 from agents.policy.approvals import Rule
 from agents.ports import Tool, ToolOutput
@@ -98,7 +98,7 @@ async def _guarded(one: Ready, context: CallContext) -> Result:
             raise TypeError(f"the tool returned {type(output).__name__} where a text was expected")
         ending = CallStatus.ERROR if output.is_error else CallStatus.OK
         status = CallStatus(output.status) if output.status else ending
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, LoopIncident):
         raise
     except (ToolError, SpawnRefused) as error:
         return Result(status=CallStatus.ERROR, text=error.message)

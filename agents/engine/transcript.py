@@ -13,10 +13,13 @@ from typing import Any
 from agents import kinds
 from agents.commands import CommandKind
 from agents.kinds import Body
-from agents.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
+from agents.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage, from_plain
 from agents.policy import compression, shortening
 from agents.policy.fuses import Used
+from agents.policy.guarded import GuardedLog
+from agents.policy.policies import UNGUARDED
 from agents.policy.steering import append_note, note_text
+from agents.verdicts import Rung
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,6 +57,10 @@ class Transcript:
     cost: Decimal | None = None
     started_at: datetime | None = None
     started_before: bool = False
+    # Time in which nobody worked on it: it waited, or no worker had it.
+    idle_s: float = 0.0
+    idle_since: datetime | None = None
+    last_at: datetime | None = None
     batch: dict[str, OpenCall] = field(default_factory=dict)
     open_chats: dict[str, kinds.CallStarted] = field(default_factory=dict)
     wire_ids: set[str] = field(default_factory=set)
@@ -67,6 +74,9 @@ class Transcript:
     last_answer: str = ""
     answered: bool = False
     cut_in_a_row: int = 0
+    # Fuses of which most is used, as told.
+    warned: set[str] = field(default_factory=set)
+    guarded: GuardedLog = field(default_factory=lambda: GuardedLog(UNGUARDED))
 
     def apply(self, body: Body, *, turn: int | None, call: str | None, at: datetime, seq: int | None = None) -> None:
         """Fold one event in; without a `seq` it is the next one. Unknown kinds and fields are passed over."""
@@ -74,10 +84,20 @@ class Transcript:
         handler = _HANDLERS.get(body.kind)
         if handler is not None:
             handler(self, body, turn, call, at)
+        self.guarded.apply(body, turn=turn, call=call, seq=self.seq)
+        self.last_at = at
 
     def used(self, now: datetime) -> Used:
         seconds = (now - self.started_at).total_seconds() if self.started_at else 0.0
-        return Used(turns=self.turn, steps=self.steps, tokens=self.tokens, cost=self.cost, seconds=seconds)
+        idle = self.idle_s + ((now - self.idle_since).total_seconds() if self.idle_since else 0.0)
+        return Used(
+            turns=self.turn,
+            steps=self.steps,
+            tokens=self.tokens,
+            cost=self.cost,
+            seconds=seconds,
+            working=max(seconds - idle, 0.0),
+        )
 
     def unanswered(self) -> list[OpenCall]:
         """Tool calls of the latest answer that have no result yet, in the order asked."""
@@ -99,10 +119,21 @@ class Transcript:
     def _queued(self, body: kinds.RunQueued, turn: int | None, call: str | None, at: datetime) -> None:
         self._add(UserMessage(text=body.task))
 
+    def _forked(self, body: kinds.RunForked, turn: int | None, call: str | None, at: datetime) -> None:
+        """Another run's history takes the place of the task; what it has used is not counted here."""
+        self.messages, self.seqs = [], []
+        self._add(*(from_plain(one) for one in body.messages))
+        self.rewrites += 1
+        self.wire_ids.update(c.wire_id for m in self.messages if isinstance(m, AssistantMessage) for c in m.tool_calls)
+        if body.note is not None:
+            self._say(body.note, None)
+
     def _started(self, body: kinds.RunStarted, turn: int | None, call: str | None, at: datetime) -> None:
         self.started_before = True
         if self.started_at is None:
             self.started_at = at
+        elif self.idle_since is None and self.last_at is not None:
+            self.idle_s += (at - self.last_at).total_seconds()  # from the last sign of the former worker
 
     def _stopping(self, body: kinds.RunStopping, turn: int | None, call: str | None, at: datetime) -> None:
         self.stopping = True
@@ -202,14 +233,22 @@ class Transcript:
 
     def _waiting(self, body: kinds.RunWaiting, turn: int | None, call: str | None, at: datetime) -> None:
         self.paused = body.reason == "pause"
+        self.idle_since = self.idle_since or at
 
     def _continued(self, body: kinds.RunContinued, turn: int | None, call: str | None, at: datetime) -> None:
         self.paused = False
+        if self.idle_since is not None:
+            self.idle_s += (at - self.idle_since).total_seconds()
+            self.idle_since = None
         if call in self.batch and body.decision and not body.problem:
             self.batch[call].decision = body
 
     def _raised(self, body: kinds.FuseRaised, turn: int | None, call: str | None, at: datetime) -> None:
         self.raised.update(body.limits)
+
+    def _verdict(self, body: kinds.VerdictIssued, turn: int | None, call: str | None, at: datetime) -> None:
+        if body.detector == "fuses" and body.rung == Rung.OBSERVE.value:
+            self.warned.add(body.rule)
 
     def _child(self, body: kinds.ChildStarted, turn: int | None, call: str | None, at: datetime) -> None:
         if call in self.batch:
@@ -228,6 +267,7 @@ _MAX_ID = 40
 
 _HANDLERS: dict[str, Any] = {
     "run.queued": Transcript._queued,
+    "run.forked": Transcript._forked,
     "run.started": Transcript._started,
     "run.stopping": Transcript._stopping,
     "run.waiting": Transcript._waiting,
@@ -244,4 +284,5 @@ _HANDLERS: dict[str, Any] = {
     "command.received": Transcript._received,
     "child.started": Transcript._child,
     "fuse.raised": Transcript._raised,
+    "verdict.issued": Transcript._verdict,
 }

@@ -6,11 +6,13 @@ from collections.abc import Awaitable, Mapping
 from agents import kinds
 from agents.engine.attempts import OutOfQuota
 from agents.engine.control import RunControl
+from agents.engine.deadline import Deadline
 from agents.engine.journal import Journal
+from agents.engine.judgement import Judgement
 from agents.engine.model_call import Answered, ModelCall
-from agents.engine.outcome import Completed, Tripped
+from agents.engine.outcome import Completed
 from agents.engine.tool_batch import ToolBatch
-from agents.errors import FuseTripped, RunFailed
+from agents.errors import LoopIncident, RunFailed
 from agents.policy import fuses
 from agents.policy.redaction import make_safe
 from agents.ports import Clock
@@ -27,6 +29,8 @@ class Turn:
         control: RunControl,
         model_call: ModelCall,
         batch: ToolBatch,
+        judgement: Judgement,
+        deadline: Deadline,
         clock: Clock,
         waits_for_quota: bool = True,
     ) -> None:
@@ -36,47 +40,47 @@ class Turn:
         self._control = control
         self._model_call = model_call
         self._batch = batch
+        self._judgement = judgement
+        self._deadline = deadline
         self._clock = clock
         self._closed: Awaitable[int] = _at_once()
 
-    async def take(self, turn: int) -> Completed | Tripped | None:
-        """Take turn number `turn` (counting from 1). None: the loop goes on. Raises RunFailed."""
+    async def take(self, turn: int) -> Completed | None:
+        """Take turn number `turn` (counting from 1). None: the loop goes on. Raises RunFailed and LoopIncident."""
         await self._control.hold("before_call", turn)
-        trip = fuses.before_model_call(self._control.limits, self._used())
+        await self._control.border()
+        self._judgement.obey(turn)
+        self._deadline.check()
+        trip = fuses.before_model_call(self._control.limits, self._transcript.used(self._clock.now()))
         if trip is not None:
-            return Tripped(fuse=trip.fuse, explanation=trip.explanation)
+            raise LoopIncident(trip.verdict(self._transcript.steps), fuse=True)
         if not (self._transcript.turn == turn and self._transcript.turn_open):
             self._journal.write(kinds.TurnStarted(), turn=turn)
         answered = await self._answer(turn)
-        if isinstance(answered, Tripped):
-            return answered
         # The log may lag behind by one model call, no more: a run that cannot write must not run on.
         await self._closed
         if not answered.message.tool_calls:
             return await self.conclude(turn, answered.message.text)
-        return await self.run_tools(turn, answered.raw_args, answered)
+        await self.run_tools(turn, answered.raw_args, answered)
+        return None
 
-    async def _answer(self, turn: int) -> Answered | Tripped:
-        """The model's answer, however long that takes: keys that rest or have no money come back. Raises RunFailed."""
+    async def _answer(self, turn: int) -> Answered:
+        """The model's answer, however long that takes: keys that rest or have no money come back."""
+        escalates = self._judgement.escalates
         while True:
             try:
-                return await self._model_call.ask(turn)
-            except FuseTripped as trip:
-                return Tripped(fuse=trip.fuse, explanation=trip.message)
+                with self._control.work():
+                    return await self._model_call.ask(turn, escalates)
             except OutOfQuota as quota:
                 if not self._waits_for_quota:
                     raise
                 await self._control.rest_until(quota.until, quota.message, turn)
                 await self._control.hold("before_call", turn)
 
-    async def run_tools(
-        self, turn: int, raw_args: Mapping[str, str], answered: Answered | None = None
-    ) -> Tripped | None:
+    async def run_tools(self, turn: int, raw_args: Mapping[str, str], answered: Answered | None = None) -> None:
         """Run the unanswered calls of this turn (after a resume: what is left of them), then close the turn."""
         calls = [waiting.asked for waiting in self._transcript.unanswered()]
-        trip = fuses.before_steps(self._control.limits, self._used_before(len(calls)), len(calls))
-        if trip is not None:
-            return Tripped(fuse=trip.fuse, explanation=trip.explanation)
+        self._judgement.obey(turn)
         cut = answered is not None and answered.cut
         await self._batch.run(calls, raw_args, turn, cut)
         if cut and self._transcript.cut_in_a_row >= MAX_CUT_IN_A_ROW:
@@ -87,10 +91,10 @@ class Turn:
             )
         await self._control.hold("after_batch", turn)
         self._close(turn)
-        return None
 
     def _close(self, turn: int) -> None:
         """Put waiting notes behind the last result (not behind the last turn's: no call follows) and end the turn."""
+        self._judgement.hint(turn)
         after_call = next(reversed(self._transcript.batch), None)
         if turn < self._control.limits.turns():
             self._inject(turn, after_call)
@@ -123,15 +127,6 @@ class Turn:
     def inject_with_task(self) -> None:
         """Notes that came while the run was queued go in with the task, before the first call."""
         self._inject(0, None)
-
-    def _used(self) -> fuses.Used:
-        return self._transcript.used(self._clock.now())
-
-    def _used_before(self, asked: int) -> fuses.Used:
-        used = self._used()
-        return fuses.Used(
-            turns=used.turns, steps=used.steps - asked, tokens=used.tokens, cost=used.cost, seconds=used.seconds
-        )
 
 
 def _at_once() -> Awaitable[int]:

@@ -93,7 +93,7 @@ class AnthropicChat:
         pauses = 0
         before: Spent | None = None
         while True:
-            attempt = Attempt(self._target, fold, on_text, self._stalls)
+            attempt = Attempt(self._target, fold, on_text, self._stalls, hears_chants=request.hears_chants)
             try:
                 await attempt.run(self._body(request, limit, paused))
                 if fold.finish_reason == "pause_turn" and pauses < MAX_PAUSES:

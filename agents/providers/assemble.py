@@ -147,6 +147,10 @@ class Assembler:
             found.append(ToolCall(call=call, wire_id=wire_id, name=slot.name, args=slot.text()))
         return tuple(found)
 
+    def latest(self) -> list[str]:
+        """The arguments of the call that came last, in pieces."""
+        return self._slots[-1].args if self._slots else []
+
     def written(self) -> str:
         """Names and arguments so far, for counting."""
         return "".join(slot.name + slot.text() for slot in self._slots)

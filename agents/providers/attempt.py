@@ -14,7 +14,7 @@ from agents.policy.redaction import make_safe
 from agents.providers import spending
 from agents.providers.http import Stalls, Watch, send
 from agents.providers.prices import UNPRICED, Later
-from agents.providers.stream import Broken, Fold, Reader
+from agents.providers.stream import Broken, Chanting, Fold, Reader
 
 MAX_ERROR_BYTES = 64 * 1024
 MAX_REDIRECTS = 3
@@ -48,12 +48,20 @@ class Target:
 class Attempt:
     """Runs once. Raises ModelError; CancelledError passes through once the socket is closed."""
 
-    def __init__(self, target: Target, fold: Fold, on_text: Callable[[str], None], stalls: Stalls) -> None:
+    def __init__(
+        self,
+        target: Target,
+        fold: Fold,
+        on_text: Callable[[str], None],
+        stalls: Stalls,
+        *,
+        hears_chants: bool = False,
+    ) -> None:
         self._target = target
         self._fold = fold
         self._stalls = stalls
         self._watch = Watch(stalls)
-        self._reader = Reader(fold, self._watch, stalls, on_text)
+        self._reader = Reader(fold, self._watch, stalls, on_text, hears_chants=hears_chants)
         self._response: httpx.Response | None = None
         self._body = b""
         self._sent = False
@@ -160,7 +168,9 @@ class Attempt:
                 f"the address redirects to {wire.headers.get('location') or 'nowhere'}; set the base URL to the target"
             )
         said = said or _plain(wire.body) or ("an error without a word" if status >= 400 else "an empty answer")
-        return self._error(fault, f"{self._target.place} answered {status or 'nothing'}: {said}", wire)
+        error = self._error(fault, f"{self._target.place} answered {status or 'nothing'}: {said}", wire)
+        error.chant = broken.chant if isinstance(broken, Chanting) else None
+        return error
 
     def _truncated(self) -> Broken:
         sample = self._reader.sample

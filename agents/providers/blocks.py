@@ -1,5 +1,6 @@
 """Folds the events of Anthropic's messages API, or a whole message, into the parts of an answer."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from agents.ids import new_id
@@ -164,6 +165,10 @@ class MessageFold:
 
     def notes(self) -> tuple[str, ...]:
         return ()
+
+    def unseen(self) -> Iterable[tuple[Sequence[object], bool]]:
+        if self._blocks and self._blocks[-1].kind != "text":
+            yield self._blocks[-1].pieces, self._blocks[-1].kind == "tool_use"
 
     def written(self) -> str:
         return "".join(f"{block.head.get('name') or ''}{block.text()}" for block in self._blocks)

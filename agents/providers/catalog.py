@@ -30,7 +30,7 @@ class Scripted:
 
 
 DRILL: dict[str, Scripted] = {
-    name: Scripted() for name in ("tour", "slow", "runaway", "batch", "family", "family-child", "chat", "bench")
+    name: Scripted() for name in ("tour", "slow", "runaway", "batch", "family", "family-child", "tree", "chat", "bench")
 }
 DRILL_MODELS = frozenset(DRILL)
 

@@ -1,5 +1,6 @@
 """Folds the chunks of an OpenAI-style chat completion, or a whole one, into the parts of an answer."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import orjson
@@ -230,6 +231,11 @@ class CompletionFold:
         if self._read is None:
             self._read = read_openai(self._usage) if self._usage else (None, ())
         return self._read
+
+    def unseen(self) -> Iterable[tuple[Sequence[object], bool]]:
+        yield self._thinking, False
+        yield from ((pieces, False) for pieces in self.opaque.streams())
+        yield self.calls.latest(), True
 
     def written(self) -> str:
         return "".join((*self._text, *self._refusal, *self._thinking, self.opaque.text(), self.calls.written()))

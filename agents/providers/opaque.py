@@ -1,5 +1,6 @@
 """Provider fields that we only keep and give back: reasoning text, thinking blocks, signatures."""
 
+from collections.abc import Iterable
 from typing import Any
 
 _GROWS = ("text", "summary", "data", "thinking")
@@ -19,6 +20,10 @@ class Opaque:
             return False
         self._fields.setdefault(key, []).append(value)
         return True
+
+    def streams(self) -> Iterable[list[Any]]:
+        """The pieces of each field."""
+        return self._fields.values()
 
     def text(self) -> str:
         """The text among it, for counting."""

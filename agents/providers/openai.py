@@ -114,7 +114,7 @@ class OpenAIChat:
     async def _attempt(self, request: ChatRequest, on_text: Callable[[str], None]) -> ChatAnswer:
         limit = request.max_output_tokens or self._max_output_tokens
         fold = CompletionFold()
-        attempt = Attempt(self._target, fold, on_text, self._stalls)
+        attempt = Attempt(self._target, fold, on_text, self._stalls, hears_chants=request.hears_chants)
         await attempt.run(self._body(request, limit))
         try:
             return self._answer(fold, limit, attempt)

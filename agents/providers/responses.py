@@ -95,7 +95,7 @@ class ResponsesChat:
     async def _attempt(self, request: ChatRequest, on_text: Callable[[str], None]) -> ChatAnswer:
         limit = request.max_output_tokens or self._max_output_tokens
         fold = ResponseFold()
-        attempt = Attempt(self._target, fold, on_text, self._stalls)
+        attempt = Attempt(self._target, fold, on_text, self._stalls, hears_chants=request.hears_chants)
         await attempt.run(self._body(request, limit))
         try:
             return self._answer(fold, attempt)

@@ -1,5 +1,6 @@
 """Folds the events of OpenAI's responses API, or a whole response, into the parts of an answer."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import orjson
@@ -220,6 +221,12 @@ class ResponseFold:
     def cost(self) -> str | None:
         """What a gateway says that it cost."""
         return money(self._usage.get("cost")) if self._usage else None
+
+    def unseen(self) -> Iterable[tuple[Sequence[object], bool]]:
+        for item in self._items[-1:]:
+            yield item.thoughts, False
+            if item.kind == "function_call":
+                yield item.pieces, True
 
     def written(self) -> str:
         return "".join(

@@ -1,16 +1,19 @@
 """Reads one answer off the wire, whatever its form, into a fold; ends at the end mark."""
 
 import asyncio
-from collections.abc import AsyncIterable, Callable
+from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from agents.messages import Usage
+from agents.policy.chanting import Chant, ChantDetector, chant_in, last_part
 from agents.providers import wire
 from agents.providers.http import Stalls, Watch
 from agents.providers.sse import BOM, SseDecoder, TooLarge
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 _SAMPLE_BYTES = 4096
+# How often thinking and arguments are listened to; one frame may hold one word in 200 bytes.
+_LISTEN_BYTES = 16 * 1024
 
 
 class Broken(Exception):
@@ -21,6 +24,15 @@ class Broken(Exception):
         self.kind = kind
         self.message = message
         self.body = body
+
+
+class Chanting(Broken):
+    """The model says the same again and again and will not come to an end."""
+
+    def __init__(self, chant: Chant, body: bytes) -> None:
+        what = f"the model repeats itself: {chant.block[:60]!r} {chant.copies} times in a row"
+        super().__init__("malformed_response", what, body)
+        self.chant = chant
 
 
 class Fold(Protocol):
@@ -53,6 +65,10 @@ class Fold(Protocol):
         """What is odd about the provider's count."""
         ...
 
+    def unseen(self) -> Iterable[tuple[Sequence[object], bool]]:
+        """What the model writes beside its text, in pieces: its thinking, and (True) the arguments of its last call."""
+        ...
+
     def written(self) -> str:
         """Everything that the model wrote so far: text, thinking and calls."""
         ...
@@ -61,7 +77,11 @@ class Fold(Protocol):
 class Reader:
     """Feeds a fold from the bytes of one response and keeps the stall clocks of `watch`."""
 
-    def __init__(self, fold: Fold, watch: Watch, stalls: Stalls, on_text: Callable[[str], None]) -> None:
+    def __init__(
+        self, fold: Fold, watch: Watch, stalls: Stalls, on_text: Callable[[str], None], *, hears_chants: bool = False
+    ) -> None:
+        self._text = ChantDetector() if hears_chants else None
+        self._came = self._looked = 0
         self._fold = fold
         self._watch = watch
         self._stalls = stalls
@@ -103,6 +123,7 @@ class Reader:
             return
         if len(self.sample) < _SAMPLE_BYTES:
             self.sample += chunk[:_SAMPLE_BYTES]
+        self._came += len(chunk)
         before, was_finished = fold.progress, fold.finished
         try:
             for name, data in self._decoder.feed(chunk):
@@ -165,5 +186,19 @@ class Reader:
         watch.progress_at = watch.byte_at
         if self.ttft_ms is None:
             self.ttft_ms = round((watch.byte_at - watch.started_at) * 1000, 1)
-        if text := self._fold.fresh_text():
+        text = self._fold.fresh_text()
+        if text:
             self._on_text(text)
+        if self._text is not None:
+            self._listen(self._text, text)
+
+    def _listen(self, said: ChantDetector, text: str) -> None:
+        """Raises Chanting. What is not shown is looked at each few thousand bytes."""
+        if chant := said.feed(text):
+            raise Chanting(chant, self.sample)
+        if self._came - self._looked < _LISTEN_BYTES:
+            return
+        self._looked = self._came
+        for pieces, code in self._fold.unseen():
+            if pieces and (chant := chant_in(last_part(pieces), code=code, heard=self._came)):
+                raise Chanting(chant, self.sample)

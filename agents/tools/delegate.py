@@ -65,7 +65,7 @@ def _told(end: ChildEnd) -> ToolOutput:
     what = {
         Status.EXHAUSTED: "used up its turns; this is what it left",
         Status.INTERRUPTED: "was stopped",
-        Status.TRIPPED: "was ended by a fuse",
+        Status.TRIPPED: "was stopped by its guard",
         Status.FAILED: "failed",
         Status.LOST: "was lost with its worker; what it had done by then remains",
     }.get(end.status, f"is {end.status.value}")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from agents.ports import StopReport
 from agents.tools import proctable
-from agents.tools.proctable import Proc
+from agents.tools.proctable import Proc, Table
 
 RUN_MARK, CALL_MARK, WORKER_MARK = "PILOTHOUSE_RUN", "PILOTHOUSE_CALL", "PILOTHOUSE_WORKER"
 GRACE_S = 1.0
@@ -57,7 +57,7 @@ def end_marked(name: str, value: str, grace_s: float = GRACE_S) -> StopReport:
 
     Blocking, for at most the grace and a second.
     """
-    return _end(lambda procs, _: proctable.marked(procs.values(), name, value), grace_s)
+    return _end(lambda procs, _: proctable.marked(procs, name, value), grace_s)
 
 
 def new_stamp() -> int:
@@ -76,10 +76,10 @@ def end_session(leader: int, mark: str | None, grace_s: float = GRACE_S, *, stam
 
     since = proctable.born(leader)
 
-    def find(procs: Mapping[int, Proc], known: set[int]) -> set[int]:
+    def find(procs: Table, known: set[int]) -> set[int]:
         own = {pid for pid, proc in procs.items() if leader in (pid, proc.group, proc.session)}
         if mark:
-            own |= proctable.marked(procs.values(), CALL_MARK, mark)
+            own |= proctable.marked(procs, CALL_MARK, mark)
         if stamp is not None:
             later = (proc for pid, proc in procs.items() if proc.born >= since and pid not in own)
             own |= proctable.stamped(later, stamp)
@@ -88,7 +88,7 @@ def end_session(leader: int, mark: str | None, grace_s: float = GRACE_S, *, stam
     return _end(find, grace_s)
 
 
-def _end(find: Callable[[Mapping[int, Proc], set[int]], set[int]], grace_s: float) -> StopReport:
+def _end(find: Callable[[Table, set[int]], set[int]], grace_s: float) -> StopReport:
     """TERM whoever is found, also those born meanwhile; KILL who is there after the grace; count both.
 
     Once found, a process stays known though its parents are gone. `find` gets the table and who is known and alive.

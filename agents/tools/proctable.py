@@ -4,12 +4,15 @@ import os
 import re
 import resource
 import signal
+import threading
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import psutil
 
 _PROC = "/proc"
+_OURS, _NONE = b"PILOTHOUSE_", frozenset[bytes]()
 _STAMP = re.compile(rb"Max realtime timeout +(\d+) ")
 _HAS_PROC = os.path.exists("/proc/self/stat")
 
@@ -25,16 +28,54 @@ class Proc:
     born: float
 
 
-def look() -> dict[int, Proc]:
-    """All processes but zombies, by number."""
-    found = (_from_proc(int(name)) for name in os.listdir(_PROC) if name.isdigit()) if _HAS_PROC else _from_psutil()
-    return {proc.pid: proc for proc in found if proc is not None}
+class Table(dict[int, Proc]):
+    """All processes but zombies, by number, and what was read of them since: many who end tools at once share it."""
+
+    def __init__(self, found: Iterable[Proc | None]) -> None:
+        super().__init__((proc.pid, proc) for proc in found if proc is not None)
+        self._marks: dict[int, frozenset[bytes]] | None = None
+        self._reading = threading.Lock()  # guards _marks
+
+    def marks(self) -> Mapping[int, frozenset[bytes]]:
+        """What of our own each process has in its environment; one that cannot be read is not ours."""
+        with self._reading:
+            if self._marks is None:
+                self._marks = {pid: _marks_of(pid) for pid in self}
+            return self._marks
 
 
-def marked(procs: Iterable[Proc], name: str, value: str) -> set[int]:
-    """Those whose environment holds exactly `name=value`; one that cannot be read is not ours."""
+class _Looks:
+    """Looks at the table, shared: who asks while somebody looks takes the next look, with all who wait for it."""
+
+    def __init__(self) -> None:
+        self._looking = threading.Lock()  # guards the other two
+        self._began = -1.0
+        self._table = Table(())
+
+    def look(self) -> Table:
+        asked = time.monotonic()
+        with self._looking:
+            if self._began <= asked:
+                self._began, self._table = time.monotonic(), Table(_processes())
+            return self._table
+
+
+_looks = _Looks()
+
+
+def look() -> Table:
+    """The table as it is now, or was at a moment after the call began."""
+    return _looks.look()
+
+
+def _processes() -> Iterable[Proc | None]:
+    return (_from_proc(int(name)) for name in os.listdir(_PROC) if name.isdigit()) if _HAS_PROC else _from_psutil()
+
+
+def marked(procs: Table, name: str, value: str) -> set[int]:
+    """Those whose environment holds exactly `name=value`."""
     mark = f"{name}={value}".encode()
-    return {proc.pid for proc in procs if _has_mark(proc.pid, mark)}
+    return {pid for pid, marks in procs.marks().items() if mark in marks}
 
 
 def stamp(pid: int, number: int) -> None:
@@ -136,12 +177,14 @@ def _stamp_of(pid: int) -> int | None:
     return int(found[1]) if found else None
 
 
-def _has_mark(pid: int, mark: bytes) -> bool:
+def _marks_of(pid: int) -> frozenset[bytes]:
     try:
-        if _HAS_PROC:
+        if not _HAS_PROC:
+            words = [f"{name}={value}".encode() for name, value in psutil.Process(pid).environ().items()]
+        else:
             with open(f"{_PROC}/{pid}/environ", "rb") as file:
-                return mark in file.read().split(b"\x00")
-        name, _, value = mark.decode().partition("=")
-        return psutil.Process(pid).environ().get(name) == value
+                text = file.read()
+            words = text.split(b"\x00") if _OURS in text else []
     except (psutil.Error, OSError):
-        return False
+        return _NONE
+    return frozenset(word for word in words if word.startswith(_OURS)) or _NONE

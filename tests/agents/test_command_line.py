@@ -228,8 +228,9 @@ NOWHERE = ("--base-url", "http://127.0.0.1:9/v1", "--model", "m")
         ),
         (("run", "go", *NOWHERE, "--workspace", "/", "--branch", "b"), "bad_branch"),
         (("drill", "nothing"), "unknown_scenario"),
-        (("drill", "--guard", "strict"), "guard_missing"),
         (("drill", "--guard", "fence"), "unknown_guard"),
+        (("drill", "--runs", "0"), "bad_runs"),
+        (("run", "go", *NOWHERE, "--policy", "fence"), "unknown_policy"),
     ],
 )
 def test_wrong_usage_says_what_to_do_and_exits_2(args: tuple[str, ...], kind: str) -> None:
@@ -238,14 +239,28 @@ def test_wrong_usage_says_what_to_do_and_exits_2(args: tuple[str, ...], kind: st
     assert said.splitlines()[-1].startswith(f"{kind}: ") and "Traceback" not in said
 
 
-def test_drill_plays_every_scenario_that_has_a_kind() -> None:
-    code, rows, _ = run("drill", "--json", "--runs", "2")
+def test_drill_prints_one_row_of_the_contract_per_scenario_and_guard() -> None:
+    code, rows, _ = run("drill", "runaway", "--json", "--runs", "2", "--guard", "all")
     assert code == 0
-    found = {row["scenario"]: row for row in rows}
-    assert {name: (row["kind"], row["outcome"]) for name, row in found.items()} == {
-        "tour": ("healthy", "completed"),
-        "runaway": ("loop", "capped"),
-        "batch": ("healthy", "completed"),
-    }
-    assert found["runaway"]["tool_executions"] == 80 and found["runaway"]["runs"] == 2
-    assert all(row["guard"] == "off" and row["tokens"] > 0 and float(row["cost_usd"]) > 0 for row in rows)
+    fields = "scenario kind guard runs tool_executions model_calls tokens cost_usd outcome"
+    assert all(list(row) == fields.split() for row in rows)
+    found = {row["guard"]: row for row in rows}
+    assert list(found) == ["off", "ladder", "ladder-keyed", "strict", "default"]
+    assert (found["off"]["tool_executions"], found["off"]["outcome"]) == (80, "capped")
+    assert (found["default"]["tool_executions"], found["default"]["outcome"]) == (4, "tripped")
+    assert all(row["tokens"] > 0 and float(row["cost_usd"]) > 0 and row["runs"] == 2 for row in rows)
+
+
+def test_run_is_guarded_by_the_policy_that_is_named(server: DrillServer, tmp_path: Path) -> None:
+    own = tmp_path / "two-steps.toml"
+    own.write_text("[fuses]\nmax_steps = 2\n")
+    for policy, fuse, rule in (
+        ("ladder", None, "ladder"),
+        ("strict", "max_identical_calls", None),
+        (own, "max_steps", None),
+    ):
+        code, events, _ = run("run", "go", *at(server, "runaway"), "--policy", str(policy))
+        ended = events[-1]["data"]
+        assert (code, ended.get("fuse"), ended.get("rule")) == (4, fuse, rule)
+        started = next(event for event in events if event["kind"] == "run.started")
+        assert started["data"]["policy"] == Path(policy).stem

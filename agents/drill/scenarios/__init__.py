@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from agents.drill.scenarios import batch, bench, chat, family, runaway, slow, tour
+from agents.drill.scenarios import batch, bench, chat, family, flaky, healthy, invoice, runaway, slow, tour, tree
 from agents.drill.script import Conversation, Reply, Scenario, acknowledge, summary
 
 SCENARIOS: Mapping[str, Scenario] = {
@@ -15,10 +15,23 @@ SCENARIOS: Mapping[str, Scenario] = {
         batch.BATCH,
         family.FAMILY,
         family.CHILD,
+        tree.TREE,
         chat.CHAT,
         bench.BENCH,
+        *invoice.INVOICES,
+        flaky.FLAKY,
+        *healthy.HEALTHY,
     )
 }
+
+
+def chosen(name: str | None) -> list[Scenario]:
+    """The named scenario, all variants of a named family, or all that have a kind. Empty if there is none."""
+    if name is None:
+        return [scenario for scenario in SCENARIOS.values() if scenario.kind]
+    if name in SCENARIOS:
+        return [SCENARIOS[name]]
+    return list(invoice.INVOICES) if name == invoice.FAMILY else []
 
 
 def reply(scenario: Scenario, conversation: Conversation) -> Reply:
@@ -29,4 +42,10 @@ def reply(scenario: Scenario, conversation: Conversation) -> Reply:
         text = f"I stop here as you asked, after {len(conversation.steps)} calls. What is left: {scenario.goal}."
         return Reply(text=acknowledge(conversation.notes[-1:], text))
     said = scenario.play(conversation)
+    if (
+        scenario.kind == "healthy"
+        and scenario.own_tools()
+        and any(c.name not in conversation.offered for c in said.calls)
+    ):
+        return summary(conversation, scenario.goal)
     return replace(said, text=acknowledge(conversation.fresh, said.text)) if conversation.fresh else said

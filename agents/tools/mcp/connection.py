@@ -93,6 +93,7 @@ class Connection:
             if doubtful and not await self._knows_us(life):
                 life.why = life.why or f"the session is over ({_short(error)})"
                 life.leave.set()
+                self._lost(life)  # now: its good-bye may outlast the start of the next one
                 raise self._down(life.why) from error
             raise ToolError(f"{self.server.name} refused the call: {_short(error)}", kind="mcp") from error
         except ValidationError as error:

@@ -12,6 +12,10 @@ from agents.drill.script import Reply, read
 Tools = Mapping[str, Callable[..., str]]
 
 
+def _lines(text: str, start: int, lines: int | None) -> str:
+    return "".join(text.splitlines(keepends=True)[start - 1 : None if lines is None else start - 1 + lines])
+
+
 def workspace_tools(root: Path, answer: str = "Add a README") -> dict[str, Callable[..., str]]:
     """Just enough of the real tools to play a whole tour in a directory."""
 
@@ -31,7 +35,7 @@ def workspace_tools(root: Path, answer: str = "Add a README") -> dict[str, Calla
 
     return {
         "list_files": lambda path=".": "\n".join(str(found.relative_to(root)) for found in sorted(root.rglob("*"))),
-        "read_file": lambda path: (root / path).read_text(),
+        "read_file": lambda path, start=1, lines=None: _lines((root / path).read_text(), start, lines),
         "search_files": lambda pattern: "none",
         "write_file": write_file,
         "edit_file": edit_file,
@@ -77,8 +81,9 @@ class Play:
         self.messages.append({"role": "assistant", "content": said.text, "tool_calls": calls})
         for call, wire in zip(said.calls, calls, strict=True):
             try:
-                result = self._tools[call.name](**call.args)
-            except OSError as error:
+                tool = self._tools.get(call.name)
+                result = tool(**call.args) if tool else f"error: there is no tool {call.name}"
+            except (OSError, AssertionError) as error:
                 result = f"error: {error}"
             self.messages.append({"role": "tool", "tool_call_id": wire["id"], "content": result})
         if note and calls:

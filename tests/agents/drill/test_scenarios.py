@@ -1,5 +1,7 @@
 """The scripted models: each plays its part to the end, and a note visibly changes what it does next."""
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -102,10 +104,24 @@ def test_family_child_may_have_a_child_of_its_own(tmp_path: Path) -> None:
     assert play.asked == ["delegate", "run_command", "run_command"]
 
 
+def test_tree_starts_eight_parts_that_are_each_hard_to_stop_in_their_way() -> None:
+    tools: dict[str, Callable[..., str]] = {
+        "delegate": lambda task, detached: "started",
+        "run_command": lambda command, timeout: "ended",
+    }
+    briefs = [call.args["task"] for call in Play("tree", "go trap=1 marker=m7 tokens=3", tools).replies[0].calls]
+    assert len(briefs) == 8 and all("marker=m7" in brief for brief in briefs)
+    commands = [Play("tree", f"{brief} tokens=3", tools).replies[0].calls for brief in briefs]
+    assert [len(calls) for calls in commands] == [1, 1, 0, 1, 0, 1, 1, 0]
+    assert sum("trap '' TERM" in call.args["command"] for calls in commands for call in calls) == 3
+
+
 def test_bench_takes_as_many_turns_as_the_task_says() -> None:
-    tools = {"list_files": lambda path: "."}
+    tools = {"look": lambda: "."}
     assert len(Play("bench", "Take 7 turns", tools).asked) == 7
     assert len(Play("bench", "go", tools, turns=60).asked) == 50
+    real = {"write_file": lambda path, content: "written", "read_file": lambda path, start, lines: f"line {start}"}
+    assert Play("bench", "Take 4 turns", real).asked == ["write_file", "read_file", "read_file", "read_file"]
 
 
 def test_slow_says_as_many_tokens_as_asked_at_its_pace() -> None:
@@ -116,9 +132,19 @@ def test_slow_says_as_many_tokens_as_asked_at_its_pace() -> None:
 
 
 def test_scripted_waits_stay_short(tmp_path: Path) -> None:
-    for name in SCENARIOS.keys() - {"slow"}:
-        for said in Play(name, SCENARIOS[name].task + " seconds=0.2", workspace_tools(tmp_path), turns=12).replies:
+    commands: list[str] = []
+
+    def run_command(command: str) -> str:
+        commands.append(command)
+        return "1 failed\n[exit code 1]"
+
+    own = {"run_command": run_command, "fetch_report": lambda month: "503 Service Unavailable"}
+    tools = {**workspace_tools(tmp_path), **own}
+    for name in SCENARIOS.keys() - {"slow", "tree"}:  # these are there to be stopped
+        for said in Play(name, SCENARIOS[name].task + " seconds=0.2", tools, turns=12).replies:
             assert said.pace_s * len(said.text.split()) <= 0.2
+    naps = [float(found) for command in commands for found in re.findall(r"sleep ([\d.]+)", command)]
+    assert len(naps) > 6 and max(naps) <= 0.2
 
 
 @pytest.mark.parametrize(

@@ -173,10 +173,8 @@ async def test_a_step_fuse_lets_no_call_of_the_batch_run_that_would_pass_it() ->
     ended = await run.drive()
     assert ended.status is Status.TRIPPED
     assert len(tool.ran) == 2
-    assert [c.status for c in run.log.of("call.completed") if c.operation == "execute_tool"][-2:] == [
-        "not_started",
-        "not_started",
-    ]
+    ends = [c.status for c in run.log.of("call.completed") if c.operation == "execute_tool"]
+    assert sorted(ends[-2:]) == ["blocked", "not_started"]
 
 
 async def test_a_repeated_wire_id_is_made_unique_and_each_call_gets_its_own_result() -> None:

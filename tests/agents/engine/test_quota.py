@@ -51,6 +51,8 @@ async def test_money_that_is_gone_is_waited_for_without_an_end_until_an_operator
     driving = asyncio.create_task(run.drive())
     waited = await run.log.until("run.waiting")
     assert waited.data.until is None and "Insufficient credits" in waited.data.text
+    # What the provider said goes with the key, for whoever looks after it.
+    assert "Insufficient credits" in run.models.reports[-1].said
     run.inbox.send(steer(run.spec.id, "use less"))
     await run.log.until("command.received")
     run.models.revive("a")

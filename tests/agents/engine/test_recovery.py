@@ -339,7 +339,7 @@ async def test_each_attempt_has_its_cost_and_a_spent_limit_ends_the_retries() ->
     )
 
     async with ScriptedServer([partial] * 4) as server:
-        run = memory_run(model_at(server), clock=FakeClock(), limits=limits_from({"max_tokens": 800}, "request"))
+        run = memory_run(model_at(server), clock=FakeClock(), limits=limits_from({"max_tokens": 1700}, "request"))
         ended = await run.drive()
         assert len(server.requests) == 2
     assert ended.status is Status.TRIPPED

@@ -58,7 +58,7 @@ async def test_the_answer_of_a_sub_agent_is_the_result(bench: Bench) -> None:
     [
         (Status.EXHAUSTED, False, "used up its turns"),
         (Status.INTERRUPTED, True, "was stopped"),
-        (Status.TRIPPED, True, "was ended by a fuse"),
+        (Status.TRIPPED, True, "was stopped by its guard"),
         (Status.FAILED, True, "failed"),
         (Status.LOST, True, "was lost"),
     ],

@@ -9,6 +9,7 @@ import pytest
 
 from agents.errors import ToolError
 from agents.spec import ConcurrencyClass, Resume
+from agents.tools.mcp import connection
 from tests.agents.tools.conftest import Context, carriers
 from tests.agents.tools.mcp.conftest import Behind, Kit, stdio
 
@@ -174,7 +175,11 @@ async def test_a_server_behind_an_address_that_goes_is_an_error_and_comes_back(k
     assert (await tools["mcp__web__add"].run({"a": 1, "b": 1}, context(kit))).text == "2"
 
 
-async def test_a_server_that_was_started_anew_is_met_again_though_it_forgot_the_session(kit: Kit, behind: Behind):
+@pytest.mark.parametrize("rest", [0.0, connection.REST_S])
+async def test_a_server_that_was_started_anew_is_met_again_though_it_forgot_the_session(
+    kit: Kit, behind: Behind, rest: float, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(connection, "REST_S", rest)
     tools = await kit.connect(behind.config)
     behind.kill()
     behind.start()
