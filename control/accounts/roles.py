@@ -17,25 +17,41 @@ NEEDED: dict[str, Role] = {
     "unpause": Role.OPERATOR,
     "answer": Role.OPERATOR,
     "raise": Role.OPERATOR,
+    "fork": Role.OPERATOR,
+    "backtest": Role.OPERATOR,
+    "replay": Role.OPERATOR,
+    "write_schedule": Role.OPERATOR,
     "block": Role.OPERATOR,
     "lift": Role.OPERATOR,
     "write_memory": Role.OPERATOR,
+    "drain": Role.OPERATOR,
+    "rest_credential": Role.OPERATOR,
+    "revive_credential": Role.OPERATOR,
+    "handle_incident": Role.OPERATOR,
+    "write_postmortem": Role.OPERATOR,
+    "share_postmortem": Role.OPERATOR,
+    "read_audit": Role.OPERATOR,
+    "export_audit": Role.ADMIN,
     "write_agent": Role.ADMIN,
     "write_policy": Role.ADMIN,
+    "write_route": Role.ADMIN,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """A person, a token or the command line; `name` is what commands and the audit trail keep."""
+    """A person, a token or the command line; `name` is what commands and the audit trail keep. `scope`: the only verbs
+    it is for beside looking, None for all of its role."""
 
     name: str
     role: Role
     address: str | None = None
+    scope: frozenset[str] | None = None
 
     def may(self, verb: str) -> bool:
         needed = NEEDED.get(verb)
-        return needed is not None and self.role.allows(needed)
+        inside = self.scope is None or verb == "view" or verb in self.scope
+        return needed is not None and self.role.allows(needed) and inside
 
 
 def of_user(user: User, address: str | None = None) -> Actor:
@@ -43,7 +59,8 @@ def of_user(user: User, address: str | None = None) -> Actor:
 
 
 def of_token(token: Token, address: str | None = None) -> Actor:
-    return Actor(name=f"token:{token.name}", role=Role(token.role), address=address)
+    scope = frozenset(token.scope) if token.scope else None
+    return Actor(name=f"token:{token.name}", role=token.as_role, address=address, scope=scope)
 
 
 def of_request(request: HttpRequest) -> Actor | None:

@@ -13,16 +13,21 @@ LONGEST = 200
 
 
 def authenticate(authorization_header: str | None) -> Token | None:
-    """The live token of `Bearer <secret>`; None for another scheme, an unknown secret or a revoked token."""
+    """The live token of `Bearer <secret>`; None for another scheme, an unknown secret, a token that was revoked or has
+    expired, or one of a person who may not sign in any more."""
     if not authorization_header:
         return None
     scheme, _, secret = authorization_header.strip().partition(" ")
     secret = secret.strip()
     if scheme.lower() != "bearer" or not secret or len(secret) > LONGEST or not secret.isascii():
         return None
-    token = Token.objects.filter(digest=digest(secret), revoked_at__isnull=True).first()
-    if token is not None:
-        _mark_used(token, timezone.now())
+    now = timezone.now()
+    token = Token.objects.select_related("user").filter(digest=digest(secret), revoked_at__isnull=True).first()
+    if token is None or (token.expires_at is not None and token.expires_at <= now):
+        return None
+    if token.user is not None and not token.user.is_active:
+        return None
+    _mark_used(token, now)
     return token
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from control.fleet import agent_source
 from control.fleet.models import Agent
 
 SHIPPED = Path(__file__).parent / "shipped"
@@ -18,16 +19,22 @@ def current(name: str) -> Agent | None:
     return Agent.objects.filter(name=name, current=True).first()
 
 
+def shipped() -> dict[str, Any]:
+    """The agent `default` as this release ships it, as data."""
+    given: dict[str, Any] = tomllib.loads((SHIPPED / "agent.toml").read_text(encoding="utf-8"))
+    return {**agent_source.DEFAULTS, **given, "prompt": given["prompt"].strip()}
+
+
 def ensure_default() -> None:
     """Make the agent `default` unless one of that name was ever saved."""
     if Agent.objects.filter(name=DEFAULT).exists():
         return
-    given: dict[str, Any] = tomllib.loads((SHIPPED / "agent.toml").read_text(encoding="utf-8"))
+    given = shipped()
     try:
         with transaction.atomic():
             Agent.objects.create(
                 name=DEFAULT,
-                prompt=given["prompt"].strip(),
+                prompt=given["prompt"],
                 tools=given["tools"],
                 created_at=timezone.now(),
                 created_by="pilothouse",

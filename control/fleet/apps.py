@@ -19,4 +19,7 @@ class FleetConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        from control.fleet import credentials
+
         post_migrate.connect(_first_start, sender=self, dispatch_uid="fleet_first_start")
+        credentials.learn()

@@ -4,6 +4,7 @@
 `OPENAI_API_KEY` makes the credential `environment`, which belongs to `OPENAI_BASE_URL`.
 """
 
+import contextlib
 import os
 from collections.abc import Sequence
 
@@ -13,7 +14,7 @@ from agents.spec import ModelSpec
 from control.fleet.addresses import normal_url
 from control.fleet.credentials_file import Credential, CredentialError, read
 
-__all__ = ["ENVIRONMENT", "Credential", "CredentialError", "all_of", "fitting", "known", "named", "pool_of"]
+__all__ = ["ENVIRONMENT", "Credential", "CredentialError", "all_of", "fitting", "known", "learn", "named", "pool_of"]
 
 ENVIRONMENT = "environment"
 
@@ -28,6 +29,14 @@ def all_of() -> dict[str, Credential]:
             Credential(label=ENVIRONMENT, provider="openai", base_urls=(base_url,), key_env="OPENAI_API_KEY"),
         )
     return found
+
+
+def learn() -> None:
+    """Read every key that this process can read, once, so that it hides them also where people write them."""
+    with contextlib.suppress(CredentialError):
+        for credential in all_of().values():
+            with contextlib.suppress(CredentialError):
+                credential.read_key()
 
 
 def known(label: str) -> Credential:
@@ -66,7 +75,7 @@ def pool_of(model: ModelSpec, *, rotate: bool = False) -> Sequence[Credential]:
     """The credentials with which a model may be asked; empty for a model that needs none. A named one stands alone, or
     first if it may be rotated. Raises CredentialError for a named one that is gone or may not go there."""
     if model.credential is None:
-        return fitting(model.base_url, model.provider)
+        return [] if model.keyless else fitting(model.base_url, model.provider)
     own = named(model.credential, model.base_url)
     if not rotate:
         return [own]

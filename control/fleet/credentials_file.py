@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.policy.credentials import PERIODS
+from agents.policy.known_secrets import know
 from control.fleet.addresses import normal_url, why_bad
 
 LONGEST_LABEL = 100
@@ -39,7 +40,7 @@ class Credential:
         return normal_url(base_url) in self.base_urls
 
     def read_key(self) -> str:
-        """The key, fresh from its source. Raises CredentialError if it is not there."""
+        """The key, fresh from its source; this process hides it from now on. CredentialError if there is none."""
         if self.key_env:
             key = os.environ.get(self.key_env, "").strip()
             where = f"the environment variable {self.key_env}"
@@ -51,6 +52,7 @@ class Credential:
                 key = ""
         if not key:
             raise CredentialError("no_key", f"Credential {self.label} has no key: put it into {where}.")
+        know(key)
         return key
 
 

@@ -3,9 +3,16 @@ keys fare that they use."""
 
 from django.db import models
 
+from control.fleet.models_schedules import Schedule as Schedule  # Django looks for models here
+from control.fleet.models_schedules import ScheduledRun as ScheduledRun
+
+# What is kept of a provider's sentence on why a key is not well.
+SAID = 240
+
 
 class Agent(models.Model):
-    """One version of one agent. `tools` lists names, `limits` maps fuse names to numbers; "" = the default model."""
+    """One version of one agent. `tools` lists names, `limits` maps fuse names to numbers; "" = the default model.
+    `source` and `reason` as with policies."""
 
     name = models.CharField(max_length=100, db_index=True)
     version = models.PositiveIntegerField(default=1)
@@ -22,6 +29,8 @@ class Agent(models.Model):
     delegates_to = models.JSONField(default=list)
     # Servers whose tools it uses too, each as `agents.tools.mcp.config` reads it.
     mcp_servers = models.JSONField(default=list)
+    source = models.TextField(blank=True, default="")
+    reason = models.CharField(max_length=500, blank=True, default="")
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=150)
 
@@ -33,12 +42,15 @@ class Agent(models.Model):
 
 
 class Policy(models.Model):
-    """One version of one policy: fuses, ladder and identity rules as data."""
+    """One version of one policy: fuses, ladder and identity rules as data. `source` is its TOML as a person typed it,
+    "" where it came as data; `reason` says why it was saved."""
 
     name = models.CharField(max_length=100, db_index=True)
     version = models.PositiveIntegerField(default=1)
     current = models.BooleanField(default=True)
     body = models.JSONField(default=dict)
+    source = models.TextField(blank=True, default="")
+    reason = models.CharField(max_length=500, blank=True, default="")
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=150)
 
@@ -88,6 +100,7 @@ class CredentialState(models.Model):
     reason = models.CharField(max_length=40, null=True)
     cooldown_until = models.DateTimeField(null=True)
     failures = models.PositiveIntegerField(default=0)
+    said = models.CharField(max_length=SAID, default="", blank=True)
     spent_nano = models.BigIntegerField(default=0)
     # What was spent since `period_start`, for a credential with a limit per period.
     period_nano = models.BigIntegerField(default=0)

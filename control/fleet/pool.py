@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from agents.policy import credentials as judge
 from agents.policy.credentials import Health, KeyState, Report, Rest
 from control.fleet.credentials import Credential
-from control.fleet.models import CredentialState
+from control.fleet.models import SAID, CredentialState
 
 NANO = Decimal(10) ** 9
 # What one attempt may cost at most in the sum; a provider that reports more is not believed.
@@ -83,6 +83,16 @@ def revive(credential: Credential) -> tuple[KeyState, KeyState]:
             return before.state, after
 
 
+def lay_aside(credential: Credential, seconds: float) -> tuple[KeyState, KeyState]:
+    """An operator lets a key rest for so long, whatever its health; the state before and after."""
+    while True:
+        found, now = seen([credential])
+        before = found[credential.label]
+        after = judge.laid_aside(before.state, now + timedelta(seconds=seconds))
+        if after == before.state or _change(before, after):
+            return before.state, after
+
+
 def _later(found: Iterable[Seen], now: datetime) -> datetime:
     """Now, or a little later, so that turns stay in order where the database's clock ticks in milliseconds."""
     last = (one.state.last_used for one in found if one.state.last_used is not None)
@@ -108,6 +118,7 @@ def _seen(row: CredentialState, credential: Credential, now: datetime) -> Seen:
         limit_usd=credential.limit_usd,
         period_ends=ends,
         last_used=row.last_used,
+        said=row.said,
     )
     return Seen(state=state, version=row.version, total_usd=Decimal(row.spent_nano) / NANO)
 
@@ -120,6 +131,7 @@ def _change(before: Seen, after: KeyState) -> int:
         reason=after.reason[:40] if after.reason else None,
         cooldown_until=after.cooldown_until,
         failures=after.failures,
+        said=after.said[:SAID],
         changed_at=Now(),
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from django.db import IntegrityError, transaction
@@ -31,9 +32,17 @@ def current(model: type[M], name: str) -> M | None:
     return model.objects.filter(name=name, current=True).first()
 
 
-def save(model: type[M], name: str, fields: Mapping[str, Any], *, by: str, expected: int | None = None) -> Saved[M]:
+def save(
+    model: type[M],
+    name: str,
+    fields: Mapping[str, Any],
+    *,
+    by: str,
+    expected: int | None = None,
+    about: Mapping[str, Any] = MappingProxyType({}),
+) -> Saved[M]:
     """Make `fields` the current version. `expected` guards against lost updates: raises VersionConflict if it is not
-    the current one. Saving what is there already changes nothing."""
+    the current one. Saving what is there already changes nothing; `about` is kept with a new version and makes none."""
     try:
         with transaction.atomic():
             before = current(model, name)
@@ -46,7 +55,13 @@ def save(model: type[M], name: str, fields: Mapping[str, Any], *, by: str, expec
             if before and not model.objects.filter(pk=before.pk, current=True).update(current=False):
                 raise VersionConflict(number + 1)
             row = model.objects.create(
-                name=name, version=number + 1, current=True, created_at=timezone.now(), created_by=by, **fields
+                name=name,
+                version=number + 1,
+                current=True,
+                created_at=timezone.now(),
+                created_by=by,
+                **fields,
+                **about,
             )
             return Saved(row=row, before=before, changed=True)
     except IntegrityError as error:

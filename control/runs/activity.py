@@ -12,6 +12,8 @@ _TELLING = ("command", "path", "pattern", "query", "url", "question", "task", "n
 
 def short(text: str, limit: int = LONGEST) -> str:
     """One line within `limit` characters; what a database column cannot hold is left out."""
+    if len(text) <= limit and text.isprintable() and "  " not in text and text.strip(" ") == text:
+        return text  # it is one already; this stands in the way of every append
     line = " ".join(text.split()) if len(text) < 2000 else " ".join(text[:2000].split())
     line = line.replace("\x00", "")
     return line if len(line) <= limit else line[: limit - 1] + "…"

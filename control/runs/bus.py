@@ -66,7 +66,7 @@ def _make() -> Bus:
     if settings.REDIS_URL:
         from control.runs.bus_redis import RedisBus
 
-        return RedisBus(settings.REDIS_URL)
+        return RedisBus(settings.REDIS_URL, settings.REDIS_PREFIX)
     from control.runs.bus_unix import UnixBus, socket_path
 
     return UnixBus(socket_path(settings.BUS_SOCKET))

@@ -25,9 +25,10 @@ def _where(url: str) -> dict[str, Any]:
     return parts
 
 
-def channel_prefix(url: str) -> str:
-    """Pub/sub is not bound to a database number; the prefix is, so that two installations on one server stay apart."""
-    return f"pilothouse:{_where(url).get('db', 0)}:"
+def channel_prefix(url: str, installation: str) -> str:
+    """What stands before a topic. Pub/sub is not bound to a database number, so the number is in it too: two
+    installations on one server stay apart by either."""
+    return f"{installation}:{_where(url).get('db', 0)}:"
 
 
 def client(url: str, timeout_s: float = 0.5) -> redis.Redis:
@@ -114,9 +115,10 @@ class _RedisLink(asyncio.Protocol):
 
 
 class RedisBus:
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, installation: str) -> None:
+        """`installation` is REDIS_PREFIX: only those of the same name hear each other."""
         self._url = url
-        self._prefix = channel_prefix(url)
+        self._prefix = channel_prefix(url, installation)
         self._client = client(url)
         self._outbox = Outbox("bus sender", self._send)
 

@@ -27,13 +27,14 @@ Work = Callable[[], object]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chore:
     """`local` ones are about the machine itself: each host has its own claim on them. `urgent` ones never wait for
-    others to end."""
+    others to end; `apart` ones speak with other machines and hold up nobody when those are slow."""
 
     name: str
     every_s: float
     work: Work
     local: bool = False
     urgent: bool = False
+    apart: bool = False
 
 
 _chores: dict[str, Chore] = {}
@@ -41,11 +42,13 @@ _soon: set[str] = set()
 _wakes: set[threading.Event] = set()
 
 
-def chore(name: str, *, every_s: float, local: bool = False, urgent: bool = False) -> Callable[[Work], Work]:
+def chore(
+    name: str, *, every_s: float, local: bool = False, urgent: bool = False, apart: bool = False
+) -> Callable[[Work], Work]:
     """Register a function without arguments as a chore, done every `every_s` seconds by one desk."""
 
     def register(work: Work) -> Work:
-        _chores[name] = Chore(name=name, every_s=every_s, work=work, local=local, urgent=urgent)
+        _chores[name] = Chore(name=name, every_s=every_s, work=work, local=local, urgent=urgent, apart=apart)
         return work
 
     return register
@@ -138,23 +141,30 @@ class _Lane:
 
 
 class Desk:
-    """All chores, in two lanes: the urgent ones (sweeping) and the others, so that a long one delays no sweep."""
+    """All chores in lanes: the urgent ones (sweeping), each that stands apart, and the others, so that a long one
+    delays no sweep."""
 
     def __init__(self, owner: str, host: str) -> None:
-        from control.runs import reclaim, sweeper  # noqa: F401  # they register their chores
+        from control.runs import counters, reclaim, sweeper  # noqa: F401  # they register their chores
+        from control.runs.ledger import orphans  # noqa: F401
+        from control.runs.traces import sender  # noqa: F401
 
         autodiscover_modules("chores")
         found = tuple(_chores.values())
         self._urgent = _Lane([one for one in found if one.urgent], owner, host)
-        self._other = _Lane([one for one in found if not one.urgent], owner, host)
+        self._others = [_Lane([one for one in found if not one.urgent and not one.apart], owner, host)]
+        self._others += [_Lane([one], owner, host) for one in found if one.apart and not one.urgent]
 
     def stop(self) -> None:
-        self._urgent.stop()
-        self._other.stop()
+        for lane in (self._urgent, *self._others):
+            lane.stop()
 
     def run(self) -> None:
         """Until `stop`."""
-        other = threading.Thread(target=self._other.run, name="chores", daemon=True)
-        other.start()
+        others = [threading.Thread(target=lane.run, name="chores", daemon=True) for lane in self._others]
+        for other in others:
+            other.start()
         self._urgent.run()
-        other.join(2.0)
+        give_up_at = time.monotonic() + 2.0
+        for other in others:
+            other.join(max(0.0, give_up_at - time.monotonic()))

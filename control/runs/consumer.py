@@ -3,20 +3,46 @@
 import logging
 import threading
 import time
+from typing import Any
 
 from celery import signals
-from celery.worker import WorkController, state
+from celery.worker import WorkController, consumer, state
 
 from control.celery import app
 
 logger = logging.getLogger(__name__)
 
 AGAIN_S = 1.0
+LONGEST_REST_S = 1.0
 
 
 @signals.setup_logging.connect  # type: ignore[untyped-decorator]
 def _leave_logging_alone(**_: object) -> None:
     """A receiver is enough: Celery then leaves the handlers that our command has set."""
+
+
+class _Prompt(consumer.Consumer):  # type: ignore[misc]
+    """Back as soon as the broker is. Celery's own waits grow to half a minute, in which new runs would stand still."""
+
+    def ensure_connected(self, conn: Any) -> Any:
+        told = False
+
+        def tell(error: Exception, rest_s: float) -> None:
+            nonlocal told
+            if not told:
+                logger.warning("the broker cannot be reached (%s); trying again every second", error)
+            told = True
+
+        made = conn.ensure_connection(
+            tell,
+            None,
+            interval_start=0.1,
+            interval_step=0.1,
+            interval_max=LONGEST_REST_S,
+            callback=state.maybe_shutdown,
+        )
+        self.first_connection_attempt = False
+        return made
 
 
 class Consumer(threading.Thread):
@@ -45,6 +71,7 @@ class Consumer(threading.Thread):
             app=app,
             hostname=self._hostname,
             pool="solo",
+            consumer_cls=_Prompt,
             concurrency=1,
             queues=self._queues,
             loglevel=logging.WARNING,

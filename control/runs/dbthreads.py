@@ -8,7 +8,8 @@ from typing import ParamSpec, TypeVar
 
 from django.db import connection
 
-from control.runs.outages import AWAY
+from agents.errors import RunFailed
+from control.runs.outages import AWAY, is_full
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -18,6 +19,11 @@ logger = logging.getLogger(__name__)
 THREADS = 4
 FIRST_WAIT_S = 0.05
 LONGEST_WAIT_S = 1.0
+FULL_PATIENCE_S, FULL_REST_S = 3.0, 0.5
+FULL = (
+    "The disk of the database is full, so what this run has made cannot be kept. Make room (manage.py prune drops old "
+    "runs), then start it again."
+)
 
 
 class DbThreads:
@@ -27,6 +33,20 @@ class DbThreads:
     async def once(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` in a thread, one time. A connection that broke is replaced before the next use."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: _guarded(work, *args, **kwargs))
+
+    async def stored(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """As `patiently`, for content of any size. Raises RunFailed where the disk stays full: what is small may still
+        fit, so the run can say why it ends."""
+        give_up_at = asyncio.get_running_loop().time() + FULL_PATIENCE_S
+        while True:
+            try:
+                return await self.once(work, *args, **kwargs)
+            except AWAY as error:
+                if not is_full(error):
+                    return await self.patiently(work, *args, **kwargs)
+                if asyncio.get_running_loop().time() >= give_up_at:
+                    raise RunFailed("disk_full", FULL) from error
+            await asyncio.sleep(FULL_REST_S)
 
     async def patiently(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The same for work that may be repeated: while the database is away it is tried again, until cancelled."""

@@ -33,6 +33,8 @@ class CallRow:
     output_tokens: int | None = None
     cost_usd: Decimal | None = None
     cost_source: str | None = None
+    # Whether the table has a row for it, so that only what changes is written.
+    stored: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,7 @@ class Columns:
     waiting_call: str | None = None
     rung: str | None = None
     final: str | None = None
+    stop_seconds: float | None = None
     stopped: Any = None
 
 
@@ -112,6 +115,8 @@ class Fold:
 
     def written(self) -> None:
         """Forget what has been written."""
+        for call in self.touched.values():
+            call.stored = True
         self.touched = {}
         self.verdicts = []
         self.late = []

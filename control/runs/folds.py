@@ -11,7 +11,7 @@ from django.db import transaction
 
 from agents.commands import CommandKind
 from control.runs.fold import COLUMNS, CallRow, Columns, Fold
-from control.runs.models import Call, Command, Receipt, Run, WorkspaceLease
+from control.runs.models import Call, Command, Receipt, Run
 from control.runs.tables import Writes
 
 _KEPT_RUNS = 2000
@@ -36,17 +36,17 @@ def load(run: str, *, status: str, last_seq: int) -> Fold:
 
 def keep(run: str, fold: Fold) -> None:
     """Keep the fold once the transaction has committed; of one that is rolled back nothing remains."""
-    if fold.final:
-        return
+    if not fold.final:
+        transaction.on_commit(lambda: put(run, fold))
 
-    def commit() -> None:
-        with _lock:
-            _kept[run] = fold
-            _kept.move_to_end(run)
-            while len(_kept) > _KEPT_RUNS:
-                _kept.popitem(last=False)
 
-    transaction.on_commit(commit)
+def put(run: str, fold: Fold) -> None:
+    """Keep the fold of a run that goes on; its transaction has committed."""
+    with _lock:
+        _kept[run] = fold
+        _kept.move_to_end(run)
+        while len(_kept) > _KEPT_RUNS:
+            _kept.popitem(last=False)
 
 
 def from_rows(run: str) -> Fold:
@@ -67,8 +67,8 @@ def from_rows(run: str) -> Fold:
 
 
 def _open(call: Call) -> CallRow:
-    names = [name for name in CallRow.__dataclass_fields__ if name != "id"]
-    return CallRow(id=call.id, **{name: getattr(call, name) for name in names})
+    names = [name for name in CallRow.__dataclass_fields__ if name not in ("id", "stored")]
+    return CallRow(id=call.id, stored=True, **{name: getattr(call, name) for name in names})
 
 
 def collect(writes: Writes, run: str, fold: Fold) -> None:
@@ -76,8 +76,3 @@ def collect(writes: Writes, run: str, fold: Fold) -> None:
     writes.calls += [(run, call) for call in fold.touched.values()]
     writes.verdicts += [(run, verdict) for verdict in fold.verdicts]
     writes.late += [(status, run, call) for call, status in fold.late]
-
-
-def release(run: str) -> None:
-    """Give back the directory or branch of a run that has ended."""
-    WorkspaceLease.objects.filter(run_id=run).delete()

@@ -6,6 +6,7 @@ from django.db import transaction
 
 # Above this a hint names only the range; readers fetch the events themselves.
 LARGEST = 64 * 1024
+NAMED_AT_ONCE = 200
 
 
 def events_message(root: str, epoch: int, run: str, first: int, last: int, bodies: Sequence[bytes]) -> bytes:
@@ -26,6 +27,15 @@ def command_later(run: str) -> None:
     """Wake whoever holds the run or one of its descendants."""
     message = f'{{"run":"{run}"}}'.encode()
     transaction.on_commit(lambda: _publish("commands", message))
+
+
+def commands_later(runs: Sequence[str]) -> None:
+    """The same for many runs, in few messages: each worker reads its commands once for each."""
+    for start in range(0, len(runs), NAMED_AT_ONCE):
+        part = runs[start : start + NAMED_AT_ONCE]
+        names = ",".join(f'"{run}"' for run in part)
+        message = f'{{"run":"{part[0]}","runs":[{names}]}}'.encode()
+        transaction.on_commit(lambda message=message: _publish("commands", message))  # type: ignore[misc]
 
 
 def _publish(topic: str, message: bytes) -> None:

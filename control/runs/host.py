@@ -2,11 +2,10 @@
 
 import asyncio
 import contextlib
+import functools
 import logging
-import threading
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, ParamSpec
 
 from django.conf import settings
 
@@ -16,27 +15,27 @@ from agents.engine.outcome import Ended
 from agents.engine.runner import Ports, Running
 from agents.errors import ConfigError, Fenced
 from agents.events import draft
-from agents.ports import Resting
-from control.runs import inbox, leases, outfit, publishing, reclaim, tasks
+from control import logs
+from control.runs import dispatch, inbox, leases, outfit, publishing, reclaim, roster, tasks
 from control.runs.bus import Bus
 from control.runs.dbthreads import DbThreads
 from control.runs.guardian import Guardian
-from control.runs.held import ArtifactStore, Held, Sink
+from control.runs.handover import Handover, Stage
+from control.runs.held import ArtifactStore, Held, Sink, calm
 from control.runs.leases import Claimed, RunLease, WorkerLease
 from control.runs.livetext import LiveTexts
 from control.runs.mailboxes import CommandReader
-from control.runs.models_pool import REPORT_WAIT_S, PooledModels
+from control.runs.models_pool import REPORT_WAIT_S
 from control.runs.notebook import AgentNotebook
 from control.runs.renewal import Renewal
+from control.runs.slots import Slots
 from control.runs.spawner import HostSpawner
 from control.runs.writer import Pen, Writer
 
 logger = logging.getLogger(__name__)
+P = ParamSpec("P")
 
 WATCH_S = 0.5
-# A warm shutdown is over within five seconds; what has not ended by then is ended by the guardian.
-DRAIN_S = 3.5
-DRAIN_REST_S = 0.8
 # A full worker keeps a message this long before it puts it back for others.
 FULL_WAIT_S = 1.0
 
@@ -46,7 +45,6 @@ class Host:
 
     def __init__(self, worker: str, bus: Bus, capacity: int) -> None:
         self.worker = worker
-        self.capacity = capacity
         self.draining = False
         self.database = DbThreads()
         self.held: dict[str, Held] = {}
@@ -57,10 +55,12 @@ class Host:
         self._clock = SystemClock()
         self._texts = LiveTexts(bus)
         self._commands = CommandReader(bus, self.database, settings.COMMAND_POLL_SECONDS)
-        self._room = threading.Condition()  # guards _taken between the loop and the threads that offer
-        self._taken = 0
+        self._slots = Slots(capacity)
+        self._claiming = asyncio.Lock()  # one claim at a time: they would only wait for each other in the database
         self._busy = 0  # runs from before their claim until they are given back
         self._idle = asyncio.Event()
+        self._idle.set()
+        self._handover = Handover(self.held, self._idle, self._requeue)
         self._drained = asyncio.Event()
         self._unknown: dict[str, int] = {}
         self._chores: set[asyncio.Task[None]] = set()
@@ -83,7 +83,7 @@ class Host:
         try:
             await self._drained.wait()
         finally:
-            tasks.take_with(None)
+            tasks.take_with(tasks.publish)  # what was on its way to us is for others
             watch.cancel()
             renewal.stop()
             self._commands.close()
@@ -91,58 +91,88 @@ class Host:
             self._guardian.close(1.0)
             self.database.close()
 
-    async def drain(self) -> None:
-        """Take nothing more and hand back what runs. Children first: their parents' end must not stop them for good."""
+    async def drain(self, within_s: float = 0.0) -> None:
+        """Take nothing more and hand back what runs: at call borders within that time, or cut off. Asked again: now."""
         if self.draining:
+            self._handover.hurry()
             return
         self.draining = True
-        with self._room:
-            self._room.notify_all()
-        for held in sorted(self.held.values(), key=lambda one: -len(one.mailbox.path)):
-            if held.running is not None:
-                held.running.drain()
-        if self._busy:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._idle.wait(), DRAIN_S)
-        if self.held:
-            logger.warning("%d runs did not end in time; they are handed back as they are", len(self.held))
-            rest = [self._requeue(held, "shutdown") for held in self.held.values()]
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.gather(*rest, return_exceptions=True), DRAIN_REST_S)
+        self._slots.close()
+        self._do(self.database.once(roster.seen, self.worker, runs=len(self.held), draining=True))
+        await self._handover.run(within_s)
         self._drained.set()
+
+    @property
+    def cutting(self) -> bool:
+        """Whether what runs is being cut off."""
+        return self._handover.stage is Stage.CUTTING
+
+    def _do(self, chore: Coroutine[Any, Any, None]) -> None:
+        """On the side; what fails there is done by others or at the next turn."""
+
+        async def tried() -> None:
+            try:
+                await chore
+            except Exception as error:
+                logger.warning("left to others: %s", error)
+
+        self._chores.add(task := self.loop.create_task(tried()))
+        task.add_done_callback(self._chores.discard)
 
     # --- taking runs ------------------------------------------------------------------------------------------
 
     def offer(self, run_id: str) -> None:
-        """From any thread: take the run if it is there to be taken. Blocks for a moment while this worker is full, so
-        that others take the messages; then the run goes back to them too."""
-        with self._room:
-            self._room.wait_for(lambda: self._taken < self.capacity or self.draining, FULL_WAIT_S)
-            if self._taken >= self.capacity or self.draining:
-                tasks.publish(run_id)
-                return
-            self._taken += 1
-        asyncio.run_coroutine_threadsafe(self._take_offered(run_id), self.loop)
+        """From any thread: there is work, this run or a better one. Blocks for a moment while this worker has no room
+        or no lease, so that others take the messages; then the word goes back to them too."""
+        # A worker that slept past its lease takes nothing until it is renewed: `_watch` would fence it at once.
+        if self._slots.take(self._lease.held, FULL_WAIT_S):
+            asyncio.run_coroutine_threadsafe(self._fill_slot(), self.loop)
+        else:
+            tasks.publish(run_id)
 
-    async def _take_offered(self, run_id: str) -> None:
+    async def _fill_slot(self) -> None:
+        """Drive whatever is next in the line, run after run, until there is nothing for this worker."""
         try:
-            held = await self.take(run_id)
-            if held is not None:
+            while not self._slots.over() and (held := await self._next()) is not None:
+                held.sink.on_rest = functools.partial(self._rests, held)
                 await self.drive(held)
+                if held.sink.resting:
+                    self._slots.back()
         except Exception:
-            logger.exception("run %s could not be taken or given back; the sweeper will find it", run_id)
+            logger.exception("a run could not be taken or given back; the sweeper will find it")
         finally:
-            with self._room:
-                self._taken -= 1
-                self._room.notify()
+            self._slots.give()
+
+    def _rests(self, held: Held, resting: bool) -> None:
+        """A run that begins to wait for a person leaves its slot to the next one."""
+        if not resting:
+            self._slots.back()
+            return
+        self._slots.give()
+        self._do(self._fill_after(held))
+
+    async def _fill_after(self, held: Held) -> None:
+        with contextlib.suppress(Fenced):
+            await held.sink.flush()
+        if self._slots.take(self._lease.held):
+            await self._fill_slot()
+
+    async def _next(self) -> Held | None:
+        asked_at = self.loop.time()
+        async with self._claiming:
+            # Hundreds ask together after as many runs have ended: one look at an empty line is enough for all of them.
+            return None if dispatch.was_empty(asked_at) else await self._claimed(dispatch.claim_next, self.worker)
 
     async def take(self, run_id: str, *, adopt: bool = False) -> Held | None:
-        """Claim a run for this worker; None if somebody else has it or it is not to be had. Then `drive` it."""
-        if self.draining:
+        """Claim this run for this worker; None if somebody else has it or it is not to be had. Then `drive` it."""
+        return await self._claimed(leases.claim, run_id, self.worker, adopt=adopt)
+
+    async def _claimed(self, claim: Callable[P, Claimed | None], *args: P.args, **kwargs: P.kwargs) -> Held | None:
+        if self.draining or not self._lease.held():
             return None
         self._enter()
         try:
-            claimed = await self.database.once(leases.claim, run_id, self.worker, adopt=adopt)
+            claimed = await self.database.once(claim, *args, **kwargs)
         except BaseException:
             self._leave()
             raise
@@ -174,10 +204,13 @@ class Host:
     async def drive(self, held: Held) -> Ended:
         """Drive a run that was taken, and give it back. Never raises for what happens inside the run."""
         try:
-            ended = await self._run(held)
-            held.mailbox.close()
-            self._texts.forget(held.id)
-            await self._let_go(held, ended)
+            with logs.of_run(held.id, held.epoch):
+                logger.info("taken")
+                ended = await self._run(held)
+                held.mailbox.close()
+                self._texts.forget(held.id)
+                await self._let_go(held, ended)
+                logger.info("given back: %s", ended.how)
             return ended
         finally:
             held.mailbox.close()
@@ -191,13 +224,13 @@ class Host:
             held.place = kit.place
             for delivery in kit.commands:
                 held.mailbox.put(delivery.command)
-            models = PooledModels(kit.spec, self.database)
-            held.running = self._running(held, *await _models(kit, models))
-            if held.lease.lost:
-                return Ended(how="fenced")
-            if self.draining:
-                return Ended(how="drained")
+            models = outfit.models(kit, self.database, held.mailbox.put)
+            ledger = outfit.ledger(kit, self.database, self._clock, worker=self.worker, epoch=held.epoch)
+            held.running = self._running(held, kit, {"models": models, "ledger": ledger})
+            if held.lease.lost or self.draining:
+                return Ended(how="fenced" if held.lease.lost else "drained")
             ended = await held.running.drive(kit.events)
+            await ledger.close()
             await models.settled(REPORT_WAIT_S)
             return ended
         except ConfigError as error:
@@ -206,21 +239,21 @@ class Host:
             logger.exception("run %s: the host failed", held.id)
             return await _fail(held.sink, "internal", f"{type(error).__name__}: {error}")
 
-    def _running(self, held: Held, kit: outfit.Outfit, models: Mapping[str, Any]) -> Running:
+    def _running(self, held: Held, kit: outfit.Outfit, parts: Mapping[str, Any]) -> Running:
         marks = {"PILOTHOUSE_RUN": held.id, "PILOTHOUSE_WORKER": self.worker}
         ports = Ports(
-            **models,
+            **parts,
             sink=held.sink,
             live=self._texts.of(held.id),
             inbox=held.mailbox,
             artifacts=self._artifacts,
             lease=held.lease,
-            tools=outfit.registry(kit.spec, AgentNotebook(self.database, kit.spec.agent)),
+            tools=outfit.tools(kit, AgentNotebook(self.database, kit.spec.agent), self._artifacts),
             servers=outfit.servers(kit.spec, kit.place, marks),
             spawner=HostSpawner(self, held.id, held.epoch),
             clock=self._clock,
             workspace=kit.place.path,
-            environment=marks,
+            environment=outfit.environment(kit.spec, marks),
             park_after_s=settings.PARK_AFTER_SECONDS,
             note=kit.place.note,
         )
@@ -234,6 +267,7 @@ class Host:
         match ended.how:
             case "final":
                 if held.place is not None and held.place.own:
+                    await calm(self.held)
                     await self.database.once(outfit.close, held.claimed.run)
             case "parked":
                 await self._park(held)
@@ -281,8 +315,7 @@ class Host:
         # The answer to a claim may have been lost with its connection: then we renew a run that nobody drives.
         unknown = {run: epoch for run, epoch in still.items() if run not in self.held}
         for run, epoch in unknown.items() & self._unknown.items():
-            self._chores.add(task := self.loop.create_task(self._disown(run, epoch)))
-            task.add_done_callback(self._chores.discard)
+            self._do(self._disown(run, epoch))
         self._unknown = unknown
 
     async def _disown(self, run: str, epoch: int) -> None:
@@ -305,16 +338,6 @@ class Host:
                 other.running.drain()
         if held.running is not None:
             held.running.fenced()
-
-
-async def _models(kit: outfit.Outfit, models: PooledModels) -> tuple[outfit.Outfit, dict[str, Any]]:
-    """What the engine takes: the pool itself, or the one model that a run without rotation keeps."""
-    if "models" in Ports.__dataclass_fields__:
-        return kit, {"models": models}
-    picked = await models.pick()
-    if isinstance(picked, Resting):
-        raise ConfigError("rate_limit", f"No credential may be used now: {picked.why}")
-    return replace(kit, spec=replace(kit.spec, model=picked.spec)), {"model": picked.model}
 
 
 async def _fail(sink: Sink, reason: str, message: str) -> Ended:

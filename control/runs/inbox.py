@@ -162,8 +162,7 @@ def withdraw(command_id: str, by: str) -> Issued:
         if not note.open:
             return Issued(command=note, changed=False, reason=f"already_{note.state}")
         if unheld.is_unheld(run):
-            receipts.advance(note.pk, run.pk, "withdrawn", database_now(), code="withdrawn")
-            receipts.review(note)
+            receipts.withdraw(note, run.pk, database_now())
             return Issued(command=note, changed=True)
         asking = Command.objects.filter(run_id=run.pk, kind=CommandKind.WITHDRAW.value, open=True)
         if any(other.args.get("command") == note.pk for other in asking):

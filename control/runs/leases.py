@@ -81,11 +81,15 @@ def claim(run_id: str, worker: str, *, adopt: bool = False) -> Claimed | None:
 
 def renew(worker: str) -> dict[str, int]:
     """Renew all leases of a worker in one statement; what it still holds, as run -> epoch."""
+    mine = f"worker = %s AND lease_until > {now_sql(connection)}"
+    arguments: list[float | str] = [settings.LEASE_SECONDS, worker]
+    if connection.vendor == "postgresql":
+        # Locked in order of id, as the writer locks them: two that take the same rows in two orders wait in a ring.
+        mine += f" AND id IN (SELECT id FROM runs_run WHERE {mine} ORDER BY id FOR NO KEY UPDATE)"
+        arguments.append(worker)
     with connection.cursor() as cursor:
         cursor.execute(
-            f"UPDATE runs_run SET lease_until = {ahead_sql(connection)} "
-            f"WHERE worker = %s AND lease_until > {now_sql(connection)} RETURNING id, epoch",
-            [settings.LEASE_SECONDS, worker],
+            f"UPDATE runs_run SET lease_until = {ahead_sql(connection)} WHERE {mine} RETURNING id, epoch", arguments
         )
         return dict(cursor.fetchall())
 

@@ -99,12 +99,13 @@ class CommandReader:
     def _on_hint(self, topic: str, message: bytes) -> None:
         if topic == COMMANDS:
             try:
-                named = orjson.loads(message)["run"]
-            except (ValueError, KeyError, TypeError):
+                hint = orjson.loads(message)
+                named = [run for run in hint.get("runs") or [hint["run"]] if run in self._paths]
+            except (ValueError, KeyError, TypeError, AttributeError):
                 return
-            if named not in self._paths:
+            if not named:
                 return
-            self._named.add(named)
+            self._named.update(named)
         else:
             self._all = True  # hints may have been missed
         self._hinted.set()

@@ -9,6 +9,8 @@ from django.db import models
 from agents.commands import CommandKind, CommandState, Scope
 from agents.ids import new_id
 from agents.spec import Status
+from control.runs.reading import Counter as Counter  # Django looks for models here
+from control.runs.reading import Cursor as Cursor
 
 
 def _choices(words: type[Status] | type[CommandKind] | type[CommandState] | type[Scope]) -> list[tuple[str, str]]:
@@ -19,32 +21,33 @@ class Run(models.Model):
     """One execution of one agent on one task. Its lease holder's writer writes it, or whoever ends or requeues it."""
 
     id = models.CharField(primary_key=True, max_length=36, default=new_id)
-    root = models.CharField(max_length=36, db_index=True)
-    parent = models.CharField(max_length=36, null=True, blank=True, db_index=True)
+    root = models.CharField(max_length=36)
+    parent = models.CharField(max_length=36, null=True, blank=True)
     # Ancestors from the root down to the run itself, joined by "/": a subtree is a prefix.
-    path = models.CharField(max_length=512, db_index=True)
+    path = models.CharField(max_length=512)
     parent_call = models.CharField(max_length=36, null=True, blank=True)
     detached = models.BooleanField(default=False)
     replay_of = models.CharField(max_length=36, null=True, blank=True)
+    forked_from = models.CharField(max_length=36, null=True, blank=True)
     source = models.CharField(max_length=16, default="native")
     external_id = models.CharField(max_length=200, null=True, blank=True)
-    project = models.CharField(max_length=100, default="default", db_index=True)
+    project = models.CharField(max_length=100, default="default")
     owner = models.CharField(max_length=150)
-    agent = models.CharField(max_length=100, db_index=True)
+    agent = models.CharField(max_length=100)
     task = models.TextField()
     labels = models.JSONField(default=dict)
     priority = models.SmallIntegerField(default=0)
     # Everything frozen at the start, as `starts.freeze` wrote it: prompt, tools, model, limits, policy, workspace.
     spec = models.JSONField(default=dict)
     policy = models.CharField(max_length=100, default="default")
-    created_at = models.DateTimeField(db_index=True)
+    created_at = models.DateTimeField()
 
     # Who may write: lease and epoch. `epoch` counts attempts at holding it; database time decides.
     epoch = models.PositiveIntegerField(default=0)
     attempts = models.PositiveSmallIntegerField(default=0)
-    worker = models.CharField(max_length=36, null=True, blank=True, db_index=True)
+    worker = models.CharField(max_length=36, null=True, blank=True)
     host = models.CharField(max_length=255, null=True, blank=True)
-    lease_until = models.DateTimeField(null=True, blank=True, db_index=True)
+    lease_until = models.DateTimeField(null=True, blank=True)
     # The interrupt that a spawn must respect: set by `inbox.issue` in the same transaction as the Command row.
     stop_command = models.CharField(max_length=36, null=True, blank=True)
     children = models.PositiveIntegerField(default=0)
@@ -52,7 +55,7 @@ class Run(models.Model):
 
     # --- projections of the log -------------------------------------------------------------------------------
     last_seq = models.PositiveIntegerField(default=0)
-    status = models.CharField(max_length=12, choices=_choices(Status), default=Status.QUEUED.value, db_index=True)
+    status = models.CharField(max_length=12, choices=_choices(Status), default=Status.QUEUED.value)
     exit_reason = models.CharField(max_length=100, null=True, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
@@ -69,13 +72,31 @@ class Run(models.Model):
     waiting_call = models.CharField(max_length=36, null=True, blank=True)
     rung = models.CharField(max_length=10, null=True, blank=True)
     final = models.TextField(null=True, blank=True)
+    # From the interrupt's request to the end of the run, both in database time.
+    stop_seconds = models.FloatField(null=True, blank=True)
     stopped = models.JSONField(null=True, blank=True)
 
     class Meta:
+        # Each change of an indexed column is paid for in every index, so there are few, and none on what changes while
+        # a run works: on PostgreSQL such a change stays within the row's page.
         indexes = [
+            # Families together, the newest first; and all runs of one tree.
+            models.Index(fields=["-root", "path"], name="run_family"),
+            models.Index(fields=["parent"], name="run_parent"),
+            models.Index(fields=["worker"], name="run_worker"),
+            models.Index(fields=["project", "-created_at"], name="run_project"),
             models.Index(fields=["status", "-created_at"]),
             models.Index(fields=["agent", "-created_at"]),
             models.Index(fields=["-created_at", "-id"]),
+            models.Index(fields=["owner"], name="run_owner"),
+            # What ended of late: written once, when a run ends.
+            models.Index(
+                fields=["finished_at", "status"], name="run_ended", condition=models.Q(finished_at__isnull=False)
+            ),
+            # The line of each agent, in the order in which its runs are taken.
+            models.Index(
+                fields=["agent", "-priority", "created_at"], name="run_line", condition=models.Q(status="queued")
+            ),
         ]
 
     def __str__(self) -> str:
@@ -161,6 +182,33 @@ class Command(models.Model):
         ]
 
 
+class Bulk(models.Model):
+    """One wish about many runs: every run that `filter` means gets a command of its own. Durable before it begins.
+
+    The work goes in pieces, by run id up to `cursor`, and any process may go on where another one died. `asked_at`: all
+    have their command; `finished_at`: all commands are over, and `figures` is how it came out.
+    """
+
+    id = models.CharField(primary_key=True, max_length=36, default=new_id)
+    kind = models.CharField(max_length=10, choices=_choices(CommandKind))
+    filter = models.JSONField(default=dict)
+    args = models.JSONField(default=dict)
+    by = models.CharField(max_length=150)
+    reason = models.TextField(null=True, blank=True)
+    block = models.CharField(max_length=36, null=True, blank=True)
+    issued_at = models.DateTimeField(db_index=True)
+    # How many there were to ask when it was asked for; `asked` counts the commands written so far.
+    eligible = models.PositiveIntegerField(default=0)
+    asked = models.PositiveIntegerField(default=0)
+    cursor = models.CharField(max_length=36, default="", blank=True)
+    asked_at = models.DateTimeField(null=True, blank=True)
+    cancelled_at = models.DateTimeField(null=True, blank=True)
+    cancelled_by = models.CharField(max_length=150, null=True, blank=True)
+    cancel_reason = models.TextField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    figures = models.JSONField(null=True, blank=True)
+
+
 class IdempotencyKey(models.Model):
     """The answer once given to a POST with this key, so that a repeat gets the same answer and does nothing."""
 
@@ -214,6 +262,11 @@ class Worker(models.Model):
     runs = models.PositiveIntegerField(default=0)
     capacity = models.PositiveIntegerField(default=200)
     draining = models.BooleanField(default=False)
+    # When somebody asked it to hand its runs over and end; it looks for this every second.
+    drain_asked_at = models.DateTimeField(null=True, blank=True)
+    version = models.CharField(max_length=60, blank=True, default="")
+    # How busy its machine was at the last heartbeat: the load of a minute per core; None where the system tells none.
+    load = models.FloatField(null=True)
 
 
 class Chore(models.Model):
@@ -244,3 +297,53 @@ class Block(models.Model):
     lifted_at = models.DateTimeField(null=True, blank=True)
     lifted_by = models.CharField(max_length=150, null=True, blank=True)
     lift_reason = models.TextField(null=True, blank=True)
+
+
+class Account(models.Model):
+    """What one limit of money, tokens and model calls has come to: spent for good, held by calls that are under way,
+    spare for the last word of the run that it belongs to. Keys are those of `agents.policy.accounts`; money is in
+    billionths of a dollar."""
+
+    key = models.CharField(primary_key=True, max_length=160)
+    usd_limit = models.BigIntegerField(null=True)
+    tokens_limit = models.BigIntegerField(null=True)
+    calls_limit = models.BigIntegerField(null=True)
+    usd_spent = models.BigIntegerField(default=0)
+    tokens_spent = models.BigIntegerField(default=0)
+    calls_spent = models.BigIntegerField(default=0)
+    usd_held = models.BigIntegerField(default=0)
+    tokens_held = models.BigIntegerField(default=0)
+    calls_held = models.BigIntegerField(default=0)
+    usd_spare = models.BigIntegerField(default=0)
+    tokens_spare = models.BigIntegerField(default=0)
+    calls_spare = models.BigIntegerField(default=0)
+
+
+class Reservation(models.Model):
+    """What one run holds on its accounts for a model call, or for a few ahead of them, until it is settled: once.
+
+    `call` and `attempt` name the call where it is held for one; `at` is the worker's time, as that of the run's events.
+    """
+
+    id = models.CharField(primary_key=True, max_length=36)
+    run_id = models.CharField(max_length=36, db_index=True)
+    epoch = models.PositiveIntegerField()
+    worker = models.CharField(max_length=36)
+    call = models.CharField(max_length=36, null=True)
+    attempt = models.PositiveIntegerField(null=True)
+    accounts = models.JSONField(default=list)
+    usd = models.BigIntegerField()
+    tokens = models.BigIntegerField()
+    calls = models.BigIntegerField()
+    at = models.DateTimeField()
+    settled_at = models.DateTimeField(null=True)
+    # Who settled it: `worker`, or from what the sweeper took it: `log` or `held`.
+    settled_by = models.CharField(max_length=8, null=True)
+    usd_spent = models.BigIntegerField(null=True)
+    tokens_spent = models.BigIntegerField(null=True)
+    calls_spent = models.BigIntegerField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["run_id"], name="reservation_open", condition=models.Q(settled_at=None)),
+        ]

@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 
 from agents.drill.scenarios import SCENARIOS
+from agents.drill.script import Scenario
 from agents.errors import ConfigError
 from agents.providers import NAMES, catalog
 from agents.spec import Limits, ModelSpec
@@ -34,7 +35,7 @@ def choose(
     """
     address = checked(base_url or agent.base_url or (parent.base_url if parent else "") or _default_address())
     same_place = parent is not None and parent.base_url == address
-    name = _named_well(
+    name = named_well(
         model or agent.model or (parent.model if parent and same_place else "") or _default_model(address), address
     )
     wanted = credential or agent.credential or (parent.credential if parent and same_place else None)
@@ -60,7 +61,7 @@ def check_fallbacks(given: Sequence[Mapping[str, Any]], base_url: str) -> None:
         if address := one.get("base_url") or base_url:
             _fallback(one, address)
             continue
-        _named_well(str(one["model"]), "the run's own address")
+        named_well(str(one["model"]), "the run's own address")
         _known_provider(one.get("provider"))
         try:
             if one.get("credential"):
@@ -71,12 +72,12 @@ def check_fallbacks(given: Sequence[Mapping[str, Any]], base_url: str) -> None:
 
 def _fallback(given: Mapping[str, Any], base_url: str) -> ModelSpec:
     address = checked(base_url)
-    name = _named_well(str(given["model"]), address)
+    name = named_well(str(given["model"]), address)
     _known_provider(given.get("provider"))
     return _spec(name, address, given.get("credential") or None, given.get("provider") or None)
 
 
-def _named_well(model: str, address: str) -> str:
+def named_well(model: str, address: str) -> str:
     """Raises StartRefused `unknown_model` for what can be no model's name there."""
     name = model.strip()
     if not name or len(name) > 200 or not name.isprintable():
@@ -141,25 +142,47 @@ def _default_model(address: str) -> str:
     return DRILL_MODEL if _is_drill(address) else str(settings.MODEL)
 
 
+def drill_of(model: ModelSpec) -> Scenario | None:
+    """The scenario that a drill model plays; None for a real model."""
+    return SCENARIOS.get(model.model) if _is_drill(model.base_url) else None
+
+
+def spec_of(model: str, address: str, credential: str) -> ModelSpec:
+    """A model with the one credential that was named. Raises StartRefused."""
+    return _spec(named_well(model, address), address, credential, None)
+
+
 def _is_drill(address: str) -> bool:
     if settings.MODEL_BASE_URL_GIVEN and address == normal_url(settings.MODEL_BASE_URL):
         return False
     return address == normal_url(settings.DRILL_URL)
 
 
-def refuse_unpriced(model: ModelSpec, limits: Limits, policy: Mapping[str, Any]) -> None:
-    """A money cap needs a price, unless the policy says `unpriced = "tokens_only"`. Raises StartRefused."""
-    if limits.max_cost is None or policy.get("unpriced") == "tokens_only":
+def refuse_unknown_helper(models: Sequence[ModelSpec], policy: Mapping[str, Any]) -> None:
+    """A policy that gives a turn to a stronger model needs it among the models of the run. Raises StartRefused."""
+    escalate = policy.get("escalate")
+    wanted = escalate.get("model") if isinstance(escalate, Mapping) else None
+    if wanted is not None and wanted not in [one.model for one in models]:
+        raise StartRefused(
+            "unknown_model",
+            f"escalate.model of the policy is {wanted!r:.100}, which is no model of this run "
+            f"({', '.join(one.model for one in models):.300}). Add it to the agent's fallbacks or take another policy.",
+        )
+
+
+def refuse_unpriced(model: ModelSpec, limits: Limits, policy: Mapping[str, Any], *, money: str | None = None) -> None:
+    """A limit of money needs a price, unless the policy says `unpriced = "tokens_only"`. `money` names such a limit
+    beside the run's own. Raises StartRefused."""
+    fuse = f"max_cost ({limits.max_cost.source})" if limits.max_cost is not None else money
+    if fuse is None or policy.get("unpriced") == "tokens_only":
         return
     try:
         price = catalog.price(model.model, model.base_url)
     except ConfigError as error:
-        raise StartRefused(
-            "unpriced_model", f"max_cost ({limits.max_cost.source}) cannot hold: {error.message}"
-        ) from error
+        raise StartRefused("unpriced_model", f"{fuse} cannot hold: {error.message}") from error
     if price is None:
         raise StartRefused(
             "unpriced_model",
-            f"max_cost ({limits.max_cost.source}) cannot hold: the price of {model.model} at {model.base_url} is not "
+            f"{fuse} cannot hold: the price of {model.model} at {model.base_url} is not "
             'known. Use max_tokens instead, or a policy with unpriced = "tokens_only".',
         )

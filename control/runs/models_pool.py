@@ -9,6 +9,7 @@ from decimal import Decimal, InvalidOperation
 
 from agents.errors import ConfigError
 from agents.policy.credentials import Report, Rest
+from agents.policy.redaction import make_safe
 from agents.ports import ChatModel, KeyReport, Picked, Resting
 from agents.providers import connect
 from agents.spec import ModelSpec, RunSpec
@@ -162,7 +163,7 @@ def take_down(report: KeyReport) -> None:
         known = credentials.all_of().get(label)
     except CredentialError:
         known = None
-    told = Report(reason=report.reason, cooldown_s=report.cooldown_s)
+    told = Report(reason=report.reason, cooldown_s=report.cooldown_s, said=make_safe(report.said).text)
     pool.report(label, known, told, _dollars(report.spent_usd))
 
 

@@ -12,3 +12,12 @@ AWAY: tuple[type[Exception], ...] = (
     _driver.OperationalError,
     _driver.InterfaceError,
 )
+
+# PostgreSQL's classes 53 (no disk, no memory, too many connections) are outages; this one does not pass by itself.
+_DISK_FULL = "53100"
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether the database has no room left on its disk."""
+    cause = error.__cause__ or error
+    return getattr(cause, "sqlstate", None) == _DISK_FULL or "disk is full" in str(error)

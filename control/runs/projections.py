@@ -1,14 +1,12 @@
 """Makes a run's rows again from its log; the result equals what the appends wrote, which a test compares."""
 
-from collections.abc import Collection
-
 from django.db import transaction
 
 from agents.events import decode
 from agents.spec import Status
-from control.runs import folds, log, receipts
+from control.runs import folds, log, settling
 from control.runs.fold import COLUMNS, Fold
-from control.runs.models import Call, Command, Receipt, Run, Verdict
+from control.runs.models import Call, Receipt, Run, Verdict
 from control.runs.steps import At, apply
 from control.runs.tables import Writes, tables
 
@@ -26,15 +24,14 @@ def rebuild(run_id: str) -> None:
         if fold.row.status == Status.QUEUED.value and run.status == Status.RUNNING.value and run.lease_until:
             # A claim shows in the row before the new holder's first event does.
             fold.row.status = run.status
-        if fold.ended_by and receipts.is_bulk(fold.ended_by):
-            fold.row.exit_reason = "kill_switch"
+        settling.credit([fold])
         Run.objects.filter(pk=run_id).update(**{name: getattr(fold.row, name) for name in COLUMNS})
         Call.objects.filter(run_id=run_id).delete()
         Verdict.objects.filter(run_id=run_id).delete()
         writes = Writes()
         folds.collect(writes, run_id, fold)
         tables().write(writes)
-        _receipts(run_id, fold)
+        _receipts(run, fold)
 
 
 def _replay(run_id: str) -> Fold:
@@ -48,17 +45,12 @@ def _replay(run_id: str) -> Fold:
     return fold
 
 
-def _receipts(run_id: str, fold: Fold) -> None:
+def _receipts(run: Run, fold: Fold) -> None:
+    """Those of the commands that the log names; what was taken in and not settled, as the final append settled it."""
     named = {step.command for step in fold.receipts}
-    Receipt.objects.filter(run_id=run_id, command_id__in=named).delete()
-    touched = receipts.record(run_id, fold.receipts)
+    Receipt.objects.filter(run_id=run.pk, command_id__in=named).delete()
+    ends = {}
     if fold.row.finished_at is not None:
-        _settle(run_id, named, fold)
-    receipts.review_all(touched)
-
-
-def _settle(run_id: str, named: Collection[str], fold: Fold) -> None:
-    """What the run had taken in and not settled when it ended, as the final append settled it."""
-    assert fold.row.finished_at is not None
-    for command in Command.objects.filter(pk__in=named).order_by("id"):
-        receipts.settle_one(command, run_id, fold.row.status, fold.row.finished_at)
+        path = tuple(run.path.split("/"))
+        ends[run.pk] = settling.End(status=fold.row.status, ts=fold.row.finished_at, path=path)
+    settling.record({run.pk: fold.receipts}, ends, only_named=True)

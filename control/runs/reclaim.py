@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
+from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Coalesce
 
@@ -13,41 +14,45 @@ from agents.commands import CommandKind, Scope
 from agents.events import draft, stamp
 from agents.ports import StopReport
 from agents.spec import FINAL, Status
-from control.runs import leases, log, publishing, unheld, verbs, waits
+from control.runs import leases, line, log, publishing, unheld, verbs, waits
 from control.runs.chores import chore
 from control.runs.clock import database_now
 from control.runs.models import Command, Run, Worker
 
 _FINAL = [status.value for status in FINAL]
 PUBLISH_AGAIN_S = 2.0
-# What has been queued for long is published again more rarely.
-PUBLISH_OLD_S = 30.0
 PUBLISH_MOST = 200
 # How long a run waits for the one machine that has its workspace.
 HOST_PATIENCE_S = 600.0
 
 
 def give_up(run_id: str, epoch: int) -> None:
-    """A worker whose lease has lapsed, and that has ended the run's tools, hands it on if nobody has taken it yet."""
+    """A worker whose lease has lapsed, and that has ended the run's tools, hands it on if nobody has taken it yet.
+
+    No attempt is counted: the run has not cost its worker its life, the worker was cut off from the database.
+    """
     run = Run.objects.filter(pk=run_id, epoch=epoch).exclude(status__in=_FINAL).first()
     if run is not None:
-        reclaim(run, StopReport(), why="lease_lapsed")
+        reclaim(run, StopReport(), why="lease_lapsed", blameless=True)
 
 
-def reclaim(run: Run, report: StopReport | None, *, why: str = "worker_lost") -> None:
-    """Take a run from a worker that is gone. `report` tells how its processes were ended; None: nobody can know."""
+def reclaim(run: Run, report: StopReport | None, *, why: str = "worker_lost", blameless: bool = False) -> None:
+    """Take a run from a worker that is gone. `report` tells how its processes were ended; None: nobody can know.
+
+    `blameless`: this was none of the attempts that a run has.
+    """
     command = _open_interrupt(run)
     if command is not None:
         _interrupted(run, report, by=command.by, reason=command.reason or "", command=command)
     elif _parent_ended(run):
         _interrupted(run, report, by="parent", reason="The parent run has ended.")
-    elif run.attempts >= settings.MAX_ATTEMPTS:
+    elif run.attempts >= settings.MAX_ATTEMPTS and not blameless:
         last_seen = Worker.objects.filter(pk=run.worker).values_list("seen_at", flat=True).first()
         body = kinds.RunLost(
             worker=run.worker, last_seen=None if last_seen is None else stamp(last_seen), why="attempts"
         )
         log.append_as_owner(run.pk, expect=leases.HELD, epoch=run.epoch, body=body)
-    elif leases.requeue(run.pk, run.epoch, why) and not _attached(run):
+    elif leases.requeue(run.pk, run.epoch, why, count_attempt=not blameless) and not _attached(run):
         publishing.publish_later(run.pk)
 
 
@@ -112,17 +117,25 @@ def publish_unclaimed() -> None:
     """Tell the workers again of queued runs that nobody claimed: messages may be lost, rows are not."""
     now = database_now()
     told = Coalesce("published_at", "created_at")
-    fresh = Q(created_at__gt=now - timedelta(seconds=PUBLISH_OLD_S), told__lt=now - timedelta(seconds=PUBLISH_AGAIN_S))
-    old = Q(told__lt=now - timedelta(seconds=PUBLISH_OLD_S))
     free = Q(parent=None) | Q(detached=True)
-    waiting = Run.objects.alias(told=told).filter(fresh | old, free, status=Status.QUEUED.value, lease_until=None)
-    # Where all workers are full nobody would take a further copy, and copies would pile up.
-    workers = Worker.objects.filter(kind="worker", gone_at=None, draining=False)
-    room = sum(max(0, worker.capacity - worker.runs) for worker in workers)
-    found = list(waiting.order_by("priority", "created_at").values_list("pk", flat=True)[: min(room, PUBLISH_MOST)])
-    Run.objects.filter(pk__in=found).update(published_at=now)
+    waiting = Run.objects.alias(told=told).filter(free, status=Status.QUEUED.value, lease_until=None)
+    late = waiting.filter(told__lt=now - timedelta(seconds=PUBLISH_AGAIN_S)).order_by("-priority", "created_at")
+    # Where nobody would take a further copy, copies would pile up: no worker there, all of them full, a limit reached.
+    standing = line.standing()
+    room = sum(standing.room.values())
+    near = (
+        Q() if connection.vendor == "sqlite" else Q(host=None) | Q(host__in=[h for h, n in standing.room.items() if n])
+    )
+    may = late.filter(near).exclude(agent__in=[name for name in standing.most if standing.full(name)])
+    found = [] if standing.full("") else list(may.values_list("pk", flat=True)[: min(room, PUBLISH_MOST)])
+    with transaction.atomic():
+        # Locked in order of id, as everybody locks runs. Whoever has one of them now claims or ends it.
+        free_now = Run.objects.select_for_update(no_key=True, skip_locked=True).filter(pk__in=found).order_by("id")
+        told_now = set(free_now.values_list("pk", flat=True))
+        Run.objects.filter(pk__in=told_now).update(published_at=now)
     for run_id in found:
-        publishing.publish_later(run_id)
+        if run_id in told_now:
+            publishing.publish_later(run_id)
 
 
 @chore("wake-parked", every_s=5.0)

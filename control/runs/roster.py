@@ -1,11 +1,15 @@
 """The roster: which processes of ours are there, each with what identifies it on its machine."""
 
 import os
+from collections.abc import Collection
+from functools import cache
+from importlib import metadata
 
 import psutil
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
+from control.runs import sessions
 from control.runs.clock import database_now
 from control.runs.leases import this_boot, this_host
 from control.runs.models import Worker
@@ -33,8 +37,26 @@ def process_started(pid: int) -> float | None:
         return None
 
 
+@cache
+def version() -> str:
+    """Of Pilothouse, as it is installed here."""
+    try:
+        return metadata.version("pilothouse")[:60]
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def load() -> float | None:
+    """The machine's load of the last minute per core."""
+    try:
+        return round(os.getloadavg()[0] / (os.cpu_count() or 1), 2)
+    except (OSError, AttributeError):
+        return None
+
+
 def join(kind: str, *, worker: str, capacity: int = 0) -> Worker:
-    """Put this process on the roster."""
+    """Put this process on the roster; in the database its sessions carry its name from now on."""
+    sessions.name_them(kind, worker)
     now = database_now()
     return Worker.objects.create(
         id=worker,
@@ -46,12 +68,28 @@ def join(kind: str, *, worker: str, capacity: int = 0) -> Worker:
         started_at=now,
         seen_at=now,
         capacity=capacity,
+        version=version(),
+        load=load(),
     )
 
 
 def seen(worker: str, *, runs: int = 0, draining: bool = False) -> None:
     """This process is there; on the roster again if it had been taken for gone."""
-    Worker.objects.filter(pk=worker).update(seen_at=Now(), runs=runs, draining=draining, gone_at=None)
+    Worker.objects.filter(pk=worker).update(seen_at=Now(), runs=runs, draining=draining, gone_at=None, load=load())
+
+
+def ask_to_drain(workers: Collection[str] | None = None) -> list[Worker]:
+    """Ask these workers, or all, to hand their runs over and end; who was asked. Each notices within a second."""
+    wanted = Worker.objects.filter(kind="worker", gone_at=None)
+    if workers is not None:
+        wanted = wanted.filter(pk__in=workers)
+    asked = list(wanted.order_by("started_at"))
+    Worker.objects.filter(pk__in=[one.pk for one in asked], drain_asked_at=None).update(drain_asked_at=Now())
+    return asked
+
+
+def is_asked_to_drain(worker: str) -> bool:
+    return Worker.objects.filter(pk=worker, drain_asked_at__isnull=False).exists()
 
 
 def leave(worker: str) -> None:

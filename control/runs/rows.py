@@ -7,6 +7,7 @@ from typing import Any
 
 from agents.events import stamp
 from agents.spec import FINAL, LIMIT_NAMES, Status
+from control.runs import line
 from control.runs.clock import database_now
 from control.runs.models import Command, Receipt, Run
 
@@ -36,7 +37,7 @@ def run_row(run: Run) -> dict[str, Any]:
         "output_tokens": run.output_tokens,
         "cost_usd": None if run.cost_unknown else _money(run.cost_usd),
         "last_activity_at": _time(run.last_activity_at),
-        "activity": run.activity,
+        "activity": line.activity(run),
         "worker": run.worker,
         "host": run.host,
         "epoch": run.epoch,
@@ -52,6 +53,7 @@ def run_row(run: Run) -> dict[str, Any]:
         "lease_until": _time(run.lease_until),
         "detached": run.detached,
         "replay_of": run.replay_of,
+        "forked_from": run.forked_from,
         "stopped": run.stopped,
     }
 
@@ -59,7 +61,7 @@ def run_row(run: Run) -> dict[str, Any]:
 def can(run: Run) -> list[str]:
     """The verbs that may still do something."""
     if run.status in _FINAL:
-        return []
+        return ["fork"]
     if run.status == Status.STOPPING.value:
         return ["interrupt"]
     verbs = ["interrupt", "steer", "pause"]

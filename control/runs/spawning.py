@@ -8,6 +8,8 @@ from django.db import transaction
 
 from agents.errors import Fenced, SpawnRefused
 from agents.ids import new_id
+from agents.policy import accounts
+from agents.policy.accounts import run_key, tree_limit
 from agents.ports import SpawnRequest
 from agents.spec import (
     FINAL,
@@ -19,9 +21,10 @@ from agents.spec import (
     WorkspaceKind,
     WorkspaceSpec,
 )
-from control.fleet import agents, memory, policies
+from control.fleet import agents, day_limits, memory, policies
 from control.fleet.models import Agent
 from control.runs import limits, models_of_runs, publishing, specs, starts, workspaces
+from control.runs.ledger import book, standing
 from control.runs.models import Run
 from control.runs.refusals import StartRefused
 
@@ -72,20 +75,21 @@ def _refuse_stopping(parent: Run) -> None:
 
 
 def _refuse_spent(parent: Run) -> None:
-    depth = len(parent.path.split("/"))
-    if depth > MAX_DEPTH:
-        raise SpawnRefused("too_deep", f"Sub-agents may be nested {MAX_DEPTH} deep. Do this part of the work yourself.")
+    """Depth and number by the tightest policy of the ancestors; money, tokens and model calls by the accounts, which
+    the root's lock does not cover: a child that slips through is refused at its first call."""
+    above = Run.objects.filter(pk__in=parent.path.split("/")).order_by("path")
+    policies_above = [specs.of(run).policy_body for run in above]
+    deepest = tree_limit(policies_above, "max_depth", MAX_DEPTH)
+    if len(parent.path.split("/")) > deepest:
+        raise SpawnRefused("too_deep", f"Sub-agents may be nested {deepest} deep. Do this part of the work yourself.")
     started = Run.objects.values_list("children", flat=True).get(pk=parent.root)
-    if started >= MAX_CHILDREN_PER_TREE:
+    if started >= tree_limit(policies_above, "max_children", MAX_CHILDREN_PER_TREE):
         raise SpawnRefused(
             "too_many", f"This tree has started {started} sub-agents, the most there may be. Do the rest yourself."
         )
-    frozen = specs.of(parent).limits
-    used = {"max_tokens": parent.input_tokens + parent.output_tokens, "max_cost": parent.cost_usd or 0}
-    for name, spent in used.items():
-        limit = getattr(frozen, name)
-        if limit is not None and spent >= limit.value:
-            raise SpawnRefused("budget", f"The run has used up its {name} ({limit.value}). Finish with what you have.")
+    for account in book.accounts(run_key(run.pk) for run in above):
+        if (fuse := accounts.spent(account)) is not None:
+            raise SpawnRefused("budget", f"{fuse} is used up. Finish with what you have.")
 
 
 def _count(parent: Run) -> None:
@@ -123,18 +127,20 @@ def _child(parent: Run, agent: Agent, request: SpawnRequest) -> _Child:
     task, labels, altered = starts.safe_words(request.task, above.labels)
     pk = new_id()
     place, hold = _place(pk, above, request.detached)
-    policy, body = (
-        (above.policy, dict(above.policy_body)) if agent.name == above.agent else starts.known_policy(agent.policy)
-    )
+    policy, version, body = (above.policy, above.policy_version, dict(above.policy_body))
+    if agent.name != above.agent:
+        policy, version, body = starts.known_policy(agent.policy)
     try:
         frozen = limits.tightest(
             limits.named(above.limits, "parent"),
-            limits.read(agent.limits or {}, "agent"),
+            limits.read(day_limits.without(agent.limits or {}), "agent"),
             limits.read(policies.limits_of(body), "policy"),
         )
     except limits.BadLimits as error:
         raise SpawnRefused("bad_limits", str(error)) from error
     model, fallbacks = _models(agent, above)
+    for one in (model, *fallbacks):
+        models_of_runs.refuse_unpriced(one, frozen, body, money=standing.limits_money(agent.name))
     spec = RunSpec(
         id=pk,
         root=above.root,
@@ -150,6 +156,7 @@ def _child(parent: Run, agent: Agent, request: SpawnRequest) -> _Child:
         fallbacks=fallbacks,
         limits=frozen,
         policy=policy,
+        policy_version=version,
         policy_body=body,
         workspace=place,
         labels=labels,

@@ -30,10 +30,12 @@ def to_json(spec: RunSpec) -> dict[str, Any]:
         "fallbacks": [_model_to_json(model) for model in spec.fallbacks],
         "limits": limits_to_json(spec.limits),
         "policy": spec.policy,
+        "policy_version": spec.policy_version,
         "policy_body": dict(spec.policy_body),
         "workspace": _workspace_to_json(spec.workspace),
         "labels": dict(spec.labels),
         "dry_run": spec.dry_run,
+        "recorded": dict(spec.recorded) if spec.recorded else None,
     }
 
 
@@ -55,10 +57,12 @@ def from_json(raw: Mapping[str, Any]) -> RunSpec:
         fallbacks=tuple(_model_from_json(model) for model in raw.get("fallbacks", ())),
         limits=limits_from_json(raw["limits"]),
         policy=raw["policy"],
+        policy_version=raw.get("policy_version"),
         policy_body=raw.get("policy_body", {}),
         workspace=_workspace_from_json(raw["workspace"]),
         labels=raw["labels"],
         dry_run=raw["dry_run"],
+        recorded=raw.get("recorded"),
     )
 
 
@@ -84,6 +88,7 @@ def _model_to_json(model: ModelSpec) -> dict[str, Any]:
         "credential": model.credential,
         "max_output_tokens": model.max_output_tokens,
         "window": model.window,
+        "keyless": model.keyless,
     }
 
 
@@ -100,10 +105,17 @@ def _workspace_to_json(workspace: WorkspaceSpec | None) -> dict[str, Any] | None
         "kind": workspace.kind.value,
         "branch": workspace.branch,
         "source": workspace.source,
+        "start": workspace.start,
     }
 
 
 def _workspace_from_json(raw: Mapping[str, Any] | None) -> WorkspaceSpec | None:
     if raw is None:
         return None
-    return WorkspaceSpec(path=raw["path"], kind=WorkspaceKind(raw["kind"]), branch=raw["branch"], source=raw["source"])
+    return WorkspaceSpec(
+        path=raw["path"],
+        kind=WorkspaceKind(raw["kind"]),
+        branch=raw["branch"],
+        source=raw["source"],
+        start=raw.get("start"),
+    )

@@ -10,11 +10,12 @@ from agents.events import draft
 from agents.ids import new_id
 from agents.kinds import RunQueued
 from agents.policy.redaction import make_safe, make_safe_value, merge
-from agents.spec import RunSpec
-from control.fleet import agents, memory, policies
+from agents.spec import Limits, RunSpec
+from control.fleet import agents, day_limits, memory, policies
 from control.fleet.models import Agent
 from control.runs import blocks, hints, limits, log, models_of_runs, publishing, specs, workspaces
 from control.runs.clock import database_now
+from control.runs.ledger import standing
 from control.runs.models import Run
 from control.runs.refusals import StartRefused
 
@@ -53,11 +54,12 @@ def start(request: StartRequest, by: str) -> Run:
     model = models_of_runs.choose(
         model=request.model, base_url=request.base_url, credential=request.credential, agent=agent
     )
-    policy, body = known_policy(request.policy or agent.policy)
-    frozen_limits = _limits(agent, body, request.limits)
+    policy, version, body = known_policy(request.policy or agent.policy)
+    frozen_limits = limits_of(agent, body, request.limits)
     fallbacks = models_of_runs.fallbacks(agent, model)
+    models_of_runs.refuse_unknown_helper((model, *fallbacks), body)
     for one in (model, *fallbacks):
-        models_of_runs.refuse_unpriced(one, frozen_limits, body)
+        models_of_runs.refuse_unpriced(one, frozen_limits, body, money=standing.limits_money(agent.name))
     pk = new_id()
     try:
         place = workspaces.choose(pk, request.workspace, request.branch)
@@ -78,6 +80,7 @@ def start(request: StartRequest, by: str) -> Run:
         fallbacks=fallbacks,
         limits=frozen_limits,
         policy=policy,
+        policy_version=version,
         policy_body=body,
         workspace=place.spec,
         labels=labels,
@@ -135,25 +138,27 @@ def safe_words(task: str, labels: Mapping[str, str]) -> tuple[str, dict[str, str
     return safe.text, pairs.value, merge(safe.altered, pairs.altered)
 
 
-def known_policy(wanted: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Name and data of a policy as it stands now."""
+def known_policy(wanted: str | Mapping[str, Any]) -> tuple[str, int | None, dict[str, Any]]:
+    """Name, version and data of a policy as it stands now; one that belongs to this run alone has no version."""
     if not isinstance(wanted, str):
-        return str(wanted.get("name") or "own")[:100], dict(wanted)
+        body = {name: value for name, value in wanted.items() if name != "name"}
+        return str(wanted.get("name") or "own")[:100], None, body
     row = policies.current(wanted) if "\x00" not in wanted else None
     if row is None:
         raise StartRefused(
             "unknown_policy", f"There is no policy {wanted!r:.120}. List them with GET /api/policies, or use 'default'."
         )
-    return row.name, dict(row.body)
+    return row.name, row.version, dict(row.body)
 
 
-def _limits(agent: Agent, policy: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+def limits_of(agent: Agent, policy: Mapping[str, Any], given: Mapping[str, Any]) -> Limits:
+    """What holds a run of this agent: of all sources the tightest. Raises StartRefused `bad_limits`."""
     from django.conf import settings
 
     try:
         return limits.tightest(
             limits.read(settings.AGENT_LIMITS, "environment"),
-            limits.read(agent.limits or {}, "agent"),
+            limits.read(day_limits.without(agent.limits or {}), "agent"),
             limits.read(policies.limits_of(policy), "policy"),
             limits.read(given, "request"),
         )

@@ -133,7 +133,10 @@ def _interrupted(fold: Fold, body: kinds.RunInterrupted, at: At) -> None:
     reason = body.by if body.by in ("parent", "shutdown", "kill_switch") else "operator"
     _end(fold, Status.INTERRUPTED, reason, activity.of_stop(body.stopped), at)
     fold.row.stopped = dict(body.stopped)
-    fold.ended_by = body.command if reason == "operator" else None
+    # From when the run heard of it; where the command is known, its request counts instead.
+    seconds = body.stopped.get("seconds")
+    fold.row.stop_seconds = float(seconds) if isinstance(seconds, int | float) else None
+    fold.ended_by = body.command
 
 
 def _tripped(fold: Fold, body: kinds.RunTripped, at: At) -> None:

@@ -33,6 +33,8 @@ class Child:
     command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
     answers: str | None = None
+    # What asks it to end. A worker takes SIGTERM for time to hand over, but here all go at once.
+    end_by: signal.Signals = signal.SIGTERM
     process: "subprocess.Popen[bytes] | None" = None
     rest_s: float = FIRST_REST_S
     started_at: float = 0.0
@@ -59,7 +61,8 @@ class Child:
 def manage(name: str, *words: str, environment: Mapping[str, str] | None = None, answers: str | None = None) -> Child:
     """A child that is a command of ours and watches the pipe."""
     command = (sys.executable, str(settings.BASE_DIR / "manage.py"), *words, "--with-parent")
-    return Child(name=name, command=command, environment=environment or {}, answers=answers)
+    end_by = signal.SIGINT if words[0] == "worker" else signal.SIGTERM
+    return Child(name=name, command=command, environment=environment or {}, answers=answers, end_by=end_by)
 
 
 def _end_with_us() -> None:
@@ -122,9 +125,9 @@ class Supervisor:
                 child.start()
 
     def _end(self) -> None:
-        """TERM to all at once, so that workers hand back while web and desk end; KILL whoever is left."""
+        """All are asked at once, so that workers hand back while web and desk end; KILL whoever is left."""
         for child in self._children:
-            _signal(child, signal.SIGTERM)
+            _signal(child, child.end_by)
         kill_at = time.monotonic() + STOP_S
         while left := [c for c in self._children if c.process is not None and c.process.poll() is None]:
             if time.monotonic() > kill_at:

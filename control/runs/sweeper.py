@@ -17,8 +17,9 @@ from django.db.models import Q
 from django.db.models.functions import Length
 
 from agents.ports import StopReport
+from agents.spec import ACTIVE
 from agents.tools.processes import WORKER_MARK, end_marked
-from control.runs import roster
+from control.runs import roster, sessions
 from control.runs.chores import chore
 from control.runs.clock import database_now
 from control.runs.models import Run, Worker
@@ -59,6 +60,8 @@ def _is_frozen(worker: Worker, now: datetime) -> bool:
         _silent_since.pop(worker.pk, None)
         return False
     since = _silent_since.setdefault(worker.pk, time.monotonic())
+    if sessions.back_for_s() < settings.LEASE_SECONDS:
+        return False
     return time.monotonic() - since >= settings.LEASE_RENEW_SECONDS / 2
 
 
@@ -108,14 +111,24 @@ def _reclaim_all(runs: "Iterable[Run]", report: StopReport | None) -> None:
 
 @chore("sweep-elsewhere", every_s=1.0, urgent=True)
 def sweep_elsewhere() -> None:
-    """Leases that lapsed and whose worker is not to be judged from here: after a grace, fence it off."""
+    """Leases that lapsed and whose worker is not to be judged from here: after a grace, fence it off.
+
+    After an outage of the database all leases have lapsed and all workers are busy to hand their runs back: they get a
+    lease's time for it.
+    """
     now = database_now()
+    if sessions.back_for_s() < settings.LEASE_SECONDS:
+        return
     grace = timedelta(seconds=settings.LEASE_RENEW_SECONDS)
-    lapsed = Run.objects.filter(lease_until__lt=now - grace).order_by(Length("path").desc())
+    active = [status.value for status in ACTIVE]
+    lapsed = Run.objects.filter(status__in=active, lease_until__lt=now - grace).order_by(Length("path").desc())
     here = set(roster.here().values_list("pk", flat=True))
     # A worker here that is alive and well hands its lapsed runs back by itself; give it another lease to do so.
     late = now - grace - timedelta(seconds=settings.LEASE_SECONDS)
     runs = [run for run in lapsed if run.worker not in here or (run.lease_until and run.lease_until < late)]
+    for worker in {run.worker for run in runs if run.worker}:
+        # It may have frozen with these very rows locked.
+        sessions.end("worker", worker)
     _reclaim_all(runs, None)
     silent = now - timedelta(seconds=settings.LEASE_SECONDS * GONE_AFTER_LEASES)
     Worker.objects.filter(Q(gone_at=None), Q(seen_at__lt=silent)).exclude(pk__in=here).update(gone_at=now)

@@ -1,6 +1,7 @@
 """When a verb would change nothing, and when it wakes a parked run; asked with the run's row locked."""
 
 from dataclasses import dataclass
+from decimal import Decimal
 
 from agents.commands import CommandKind, CommandState
 from agents.spec import Status
@@ -29,8 +30,25 @@ def unneeded(asked: Command, run: Run) -> Unneeded | None:
             if run.waiting_for not in ("pause", "quota") and _open(run, CommandKind.PAUSE) is None:
                 return Unneeded(reason="not_paused")
             return _same_open(run, asked, CommandKind.PAUSE, "already_unpausing")
+        case CommandKind.RAISE:
+            return Unneeded(reason="not_higher") if _lowers(asked, run) else None
         case _:
             return None
+
+
+def _lowers(asked: Command, run: Run) -> bool:
+    """Whether a limit would be no higher than the one in force: a slip of the hand would end the run at once. A limit
+    that nobody has set may be set by this."""
+    limits = run.spec.get("limits", {})
+    force = {name: Decimal(str(limit["value"])) for name, limit in limits.items() if limit}
+    for other in Command.objects.filter(run_id=run.pk, kind=CommandKind.RAISE.value).order_by("id"):
+        if other.open or other.state == CommandState.DONE.value:
+            force.update(_limits(other))
+    return any(name in force and value <= force[name] for name, value in _limits(asked).items())
+
+
+def _limits(command: Command) -> dict[str, Decimal]:
+    return {name: Decimal(str(value)) for name, value in command.args.get("limits", {}).items() if value is not None}
 
 
 def _open(run: Run, kind: CommandKind) -> Command | None:

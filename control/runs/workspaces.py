@@ -44,7 +44,7 @@ class Place:
 def choose(run: str, workspace: str | None, branch: str | None) -> Place:
     """The place for a new run. Raises WorkspaceRefused. Touches nothing; the worker prepares it later."""
     if branch is not None:
-        _check_branch(branch)
+        check_branch(branch)
     if workspace is None:
         path = str(settings.DATA_DIR / "workspaces" / run)
         return Place(spec=WorkspaceSpec(path=path, kind=WorkspaceKind.FRESH, branch=branch))
@@ -97,7 +97,7 @@ def _real(workspace: str) -> Path:
     return real
 
 
-def _check_branch(branch: str) -> None:
+def check_branch(branch: str) -> None:
     if not branch or len(branch) > 200 or branch == "@" or _BAD_BRANCH.search(branch):
         raise WorkspaceRefused(
             "bad_branch", f"{branch!r:.120} is no branch name for git. Use letters, digits, - _ . and single slashes."

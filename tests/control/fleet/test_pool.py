@@ -207,3 +207,14 @@ def test_no_race_brings_a_dead_key_back(kind: str) -> None:
     found = _all(kind, _mixed, 30)
     assert state(A).state.health is Health.DEAD
     assert set(found) <= {"a", "b"} and take(A, B) == "b"
+
+
+def test_what_the_provider_says_of_a_key_is_kept_while_it_is_not_well() -> None:
+    sentence = "You requested up to 4096 tokens, but can only afford 310."
+    pool.report("a", A, Report(reason="billing", said=sentence), NOTHING)
+    assert state(A).state.said == sentence
+    pool.revive(A)
+    assert state(A).state.said == ""
+    pool.report("a", A, Report(reason="rate_limit", cooldown_s=60, said="x" * 1_000), NOTHING)
+    told(A)
+    assert state(A).state.said == "x" * 240

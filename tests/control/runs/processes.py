@@ -17,8 +17,11 @@ from django.conf import settings
 from django.db import connection
 from kombu import Connection
 
-from control.runs import log, ports, starts, tasks
+from control.runs import bus, log, ports, starts, tasks
+from control.runs.bus_redis import RedisBus
+from control.runs.bus_unix import UnixBus, socket_path
 from control.runs.models import Run
+from tests import children
 
 LEASE_S = 1.5
 
@@ -34,20 +37,35 @@ def until(state: Callable[[], Any], within: float = 20.0, what: str = "") -> Any
 
 
 class House:
-    """Processes that share one data directory and the test's database."""
+    """Processes that share one data directory and the test's database, or the DATABASE_URL that is given, and on Redis
+    a prefix of their own.
+
+    While it is there, hints of the test's own process go to its processes.
+    """
 
     def __init__(self, root: Path, model_url: str, **environment: str) -> None:
         self.root = root
+        self.redis_url = environment.get("REDIS_URL", settings.REDIS_URL)
+        self.prefix = children.redis_prefix("house")
         self.model_url = model_url
         self._processes: list[subprocess.Popen[bytes]] = []
+        # Those that did not end when `close` asked them to.
+        self.stubborn: list[subprocess.Popen[bytes]] = []
         self._environment = {
             **os.environ,
             "DATA_DIR": str(root),
             "LEASE_SECONDS": str(LEASE_S),
+            "DRAIN_SECONDS": "1",
             "SECRET_KEY": "test",
             "HOST": "127.0.0.1",
+            "REDIS_PREFIX": self.prefix,
             **environment,
         }
+        if "DATABASE_URL" not in environment:
+            self._share_database()
+        self._own_bus, bus._bus = bus._bus, self.bus()
+
+    def _share_database(self) -> None:
         name = str(connection.settings_dict["NAME"])
         if connection.vendor == "postgresql":
             where = connection.settings_dict
@@ -55,21 +73,21 @@ class House:
             self._environment["DATABASE_URL"] = f"postgres://{user}@{where['HOST']}:{where['PORT'] or 5432}/{name}"
         else:
             # The processes open the test's own file: SQLite follows the link, also for its journal.
-            (root / "pilothouse.sqlite3").symlink_to(name)
+            (self.root / "pilothouse.sqlite3").symlink_to(name)
 
     # --- processes --------------------------------------------------------------------------------------------
 
-    def start(self, *words: str, ready: str = " ready on ") -> subprocess.Popen[bytes]:
-        """`manage.py` with these words; returns when it says that it is ready."""
+    def start(
+        self, *words: str, ready: str = " ready on ", before: Sequence[str] = (), **environment: str
+    ) -> subprocess.Popen[bytes]:
+        """`manage.py` with these words, as an argument of `before`; returns when it says that it is ready."""
         log_path = self.root / f"{words[0]}-{len(self._processes)}.log"
         with log_path.open("wb") as out:
-            process = subprocess.Popen(
-                [sys.executable, str(settings.BASE_DIR / "manage.py"), *words],
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
+            process = children.start(
+                [*before, sys.executable, str(settings.BASE_DIR / "manage.py"), *words],
+                env={**self._environment, **environment},
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
             )
         self._processes.append(process)
 
@@ -98,7 +116,16 @@ class House:
     def output(self) -> str:
         return "\n".join(f"--- {path.name}\n{path.read_text()[-4000:]}" for path in sorted(self.root.glob("*.log")))
 
+    def bus(self) -> bus.Bus:
+        """A bus on which these processes are heard and hear."""
+        if self.redis_url:
+            return RedisBus(self.redis_url, self.prefix)
+        return UnixBus(socket_path(self.root / "bus.sock"))
+
     def close(self) -> None:
+        mine, bus._bus = bus._bus, self._own_bus
+        if mine is not None:
+            mine.close(0.1)
         for process in self._processes:
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(signal.SIGCONT)
@@ -107,8 +134,11 @@ class House:
             try:
                 process.wait(8)
             except subprocess.TimeoutExpired:
+                self.stubborn.append(process)
                 process.kill()
                 process.wait(5)
+        if self.redis_url:
+            children.forget_redis(self.redis_url, self.prefix)
 
     # --- runs -------------------------------------------------------------------------------------------------
 
@@ -119,10 +149,15 @@ class House:
         self.publish(run.pk)
         return run.pk
 
+    def broker(self) -> Connection:
+        """Where these processes take their messages from, on Redis."""
+        return Connection(self.redis_url, transport_options={"global_keyprefix": f"{self.prefix}:"})
+
     def publish(self, run: str) -> None:
         """The message of one run; in the embedded mode into the house's own folders."""
-        if settings.REDIS_URL:
-            tasks.drive.apply_async((run,), retry=False)
+        if self.redis_url:
+            with self.broker() as broker:
+                tasks.drive.apply_async((run,), retry=False, connection=broker)
             return
         folders = {"data_folder_in": "messages", "data_folder_out": "messages", "processed_folder": "taken"}
         options = {name: str(self.root / "broker" / folder) for name, folder in folders.items()}

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 from control.runs.bus import Bus
 from control.runs.bus_redis import RedisBus, client
@@ -31,7 +32,7 @@ class Heard(list[tuple[str, bytes]]):
 async def bus_and_path(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[Bus, Bus]]:
     """A bus as two processes see it: one object publishes, the other subscribes."""
     if request.param == "redis":
-        pair: tuple[Bus, Bus] = (RedisBus(REDIS_URL), RedisBus(REDIS_URL))
+        pair: tuple[Bus, Bus] = (RedisBus(REDIS_URL, settings.REDIS_PREFIX), RedisBus(REDIS_URL, settings.REDIS_PREFIX))
         yield pair
         for one in pair:
             one.close()
@@ -151,7 +152,7 @@ async def test_a_second_server_waits_and_takes_over_when_the_first_is_gone(tmp_p
 
 @pytest.mark.redis
 async def test_a_reader_whose_redis_connection_is_cut_is_told_reconnected() -> None:
-    bus, heard = RedisBus(REDIS_URL), Heard()
+    bus, heard = RedisBus(REDIS_URL, settings.REDIS_PREFIX), Heard()
     subscription = await bus.subscribe(["events"], heard)
     with client(REDIS_URL) as admin:
         mine = [row["id"] for row in admin.client_list() if row["name"] == f"pilothouse-bus-{os.getpid()}"]
@@ -188,7 +189,7 @@ async def test_a_reader_that_takes_nothing_is_cut_off_and_delays_nobody(tmp_path
     await server.stop()
 
 
-@pytest.mark.parametrize("make", [lambda path: UnixBus(path), lambda path: RedisBus("redis://127.0.0.1:1/0")])
+@pytest.mark.parametrize("make", [lambda path: UnixBus(path), lambda path: RedisBus("redis://127.0.0.1:1/0", "test")])
 def test_publish_neither_blocks_nor_raises_while_nobody_is_there(make: Callable[[Path], Bus], tmp_path: Path) -> None:
     bus = make(tmp_path / "nobody.sock")
     started = time.perf_counter()

@@ -110,6 +110,27 @@ def test_a_long_chore_delays_no_urgent_one() -> None:
     thread.join()
 
 
+def test_a_chore_that_stands_apart_holds_up_no_other_while_it_hangs() -> None:
+    done: list[str] = []
+    begun, end = threading.Event(), threading.Event()
+
+    @chores.chore("far", every_s=60, apart=True)
+    def far() -> None:
+        begun.set()
+        end.wait(10)
+
+    chores.chore("near", every_s=0.01)(lambda: done.append("near"))
+    desk = Desk("desk-1", "here")
+    thread = threading.Thread(target=desk.run)
+    thread.start()
+    assert begun.wait(5)
+    count = len(done)
+    until(lambda: len(done) > count + 5)
+    end.set()
+    desk.stop()
+    thread.join()
+
+
 def test_each_host_has_its_own_claim_on_local_chores() -> None:
     done: list[str] = []
     lanes = [

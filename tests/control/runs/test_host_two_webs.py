@@ -14,6 +14,7 @@ import pytest
 from django.utils import timezone
 
 from control.accounts.models import Role, Token
+from tests import children
 from tests.control.runs.processes import House, kinds, reach, row, until
 from tests.scripted_server import Response, say, stall
 
@@ -71,11 +72,8 @@ def test_a_run_started_at_one_web_is_stopped_through_the_other_every_time(make_h
 
 @contextlib.contextmanager
 def _redis(port: int, directory: Path) -> Iterator[None]:
-    server = subprocess.Popen(
-        ["redis-server", "--port", str(port), "--save", "", "--dir", str(directory)],
-        stdout=subprocess.DEVNULL,
-        stdin=subprocess.DEVNULL,
-    )
+    command = ["redis-server", "--port", str(port), "--save", "", "--dir", str(directory)]
+    server = children.start(command, stdout=subprocess.DEVNULL)
     try:
         until(lambda: _listens(port), 10, "Redis listens")
         yield

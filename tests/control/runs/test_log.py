@@ -12,6 +12,7 @@ from agents.events import draft
 from agents.spec import Status
 from control.runs import log
 from control.runs.models import Call, Event, Run
+from control.runs.statements import BUSY
 from tests.control.records import batch, drafts, make_run, write
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("quiet")]
@@ -72,6 +73,23 @@ def test_many_events_in_one_batch_are_all_kept() -> None:
     done = write(run, *[kinds.TurnStarted()] * 50, turn=1)
     assert len(log.read_after(run.pk, 0, 100)) == 51
     assert done.last == 51
+
+
+def test_an_append_that_meets_a_row_in_its_place_leaves_nothing_behind() -> None:
+    run, other = make_run(), make_run()
+    last = write(run, kinds.TurnStarted(), turn=1).last
+    there = Event.objects.get(run_id=run.pk, seq=last)
+    Event.objects.create(
+        run_id=run.pk, seq=last + 15, kind="x", turn=None, call=None, at=there.at, ts=there.ts, body="{}"
+    )
+    parts = [batch(other, *drafts(kinds.TurnStarted(), turn=1)), batch(run, *drafts(*[kinds.TurnCompleted()] * 20))]
+    with pytest.raises(Exception, match=r"(?i)unique"):
+        log.append(parts)
+    assert seqs(run) == [*range(1, last + 1), last + 15]
+    assert seqs(other) == [1]
+    assert Run.objects.get(pk=run.pk).last_seq == last
+    Event.objects.filter(run_id=run.pk, seq=last + 15).delete()
+    assert [done.last for done in log.append(parts)] == [2, last + 20]
 
 
 def test_after_the_final_event_only_call_late_is_taken() -> None:
@@ -242,3 +260,12 @@ def test_an_owner_that_wants_an_unheld_run_does_not_get_a_held_one() -> None:
     body = kinds.RunRequeued(epoch=2, why="x")
     assert not log.append_as_owner(run.pk, expect=list(Status), body=body, unheld=True)
     assert Run.objects.get(pk=run.pk).epoch == 1
+
+
+def test_what_changes_while_a_run_works_is_in_no_index_of_runs() -> None:
+    with connection.cursor() as cursor:
+        found = connection.introspection.get_constraints(cursor, Run._meta.db_table)
+    indexes = [one["columns"] for one in found.values() if not one["check"]]
+    indexed = {column for columns in indexes for column in columns}
+    assert {"root", "path", "status", "worker"} <= indexed
+    assert not indexed & {*BUSY, "lease_until", "epoch", "attempts", "stop_command"}

@@ -16,7 +16,7 @@ from agents.ports import SpawnRequest
 from agents.spec import WorkspaceKind
 from control.fleet.models import Agent
 from control.runs import inbox, spawning, specs, starts
-from control.runs.models import Run
+from control.runs.models import Account, Run
 from tests.control.records import write
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("quiet")]
@@ -81,10 +81,31 @@ def test_depth_number_and_budget_have_ends() -> None:
     assert refused(grandchild) == "too_deep"
     Run.objects.filter(pk=parent.pk).update(children=32)
     assert refused(child) == "too_many"
-    Run.objects.filter(pk=parent.pk).update(children=2, input_tokens=60, output_tokens=40)
+    Run.objects.filter(pk=parent.pk).update(children=2)
+    Account.objects.create(key=f"run:{parent.pk}", tokens_limit=100, tokens_spent=100)
     assert refused(parent) == "budget"
+    assert refused(child) == "budget"
     assert refused(parent_run(), task=" ") == "empty_task"
     assert refused(parent_run(), agent="stranger") == "unknown_agent"
+
+
+def test_the_policy_of_a_tree_may_say_how_many_and_how_deep() -> None:
+    parent = parent_run(policy={"fuses": {"max_children": 2, "max_depth": 1}})
+    child = spawn(parent)
+    assert refused(child) == "too_deep"
+    spawn(parent)
+    assert refused(parent) == "too_many"
+
+
+def test_a_sub_agent_whose_model_has_no_price_is_not_started_under_a_limit_of_money() -> None:
+    from django.utils import timezone
+
+    Agent.objects.create(
+        name="scout", prompt="look", tools=[], model="m", base_url="http://127.0.0.1:9/v1", created_at=timezone.now()
+    )
+    Agent.objects.filter(name="default").update(delegates_to=["scout"])
+    assert refused(parent_run(limits={"max_cost": "1"}), agent="scout") == "unpriced_model"
+    assert spawn(parent_run(), agent="scout").agent == "scout"
 
 
 def refused(parent: Run, **given: Any) -> str:

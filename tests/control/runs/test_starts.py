@@ -267,6 +267,17 @@ def test_a_run_whose_fallback_cannot_work_is_refused(fallback: dict[str, str], c
     assert refused(agent="worker").code == code
 
 
+def test_a_policy_that_escalates_needs_its_model_among_those_of_the_run() -> None:
+    refusal = refused(policy={"escalate": {"model": "strong"}})
+    assert (refusal.code, "escalate.model" in refusal.message, "fallbacks" in refusal.message) == (
+        "unknown_model",
+        True,
+        True,
+    )
+    agent_with({"model": "family"})
+    assert starts.start(request(agent="worker", policy={"escalate": {"model": "family"}}), by="ann").policy == "own"
+
+
 def test_a_money_cap_needs_the_price_of_every_fallback() -> None:
     agent_with({"model": "of-unknown-price", "base_url": "https://a.example/v1"})
     assert refused(agent="worker", limits={"max_cost": "1"}).code == "unpriced_model"

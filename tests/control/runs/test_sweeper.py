@@ -5,19 +5,29 @@ from datetime import timedelta
 
 import orjson
 import psutil
+import psycopg
 import pytest
+from django.db import connection
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from agents import kinds
 from agents.commands import CommandKind, Scope
 from agents.events import stamp
 from agents.ids import new_id
 from agents.spec import Status
-from control.runs import inbox, leases, log, reclaim, roster, sweeper
+from control.fleet.models import Agent
+from control.runs import inbox, leases, log, reclaim, roster, sessions, sweeper
 from control.runs.models import Run, Worker
 from tests.control.records import make_run, write
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("hinted")]
+
+
+@pytest.fixture(autouse=True)
+def _no_outage() -> None:
+    """Earlier tests may have closed this thread's connection, which looks like an outage just now."""
+    sessions.forget_losses()
 
 
 def _worker(**columns: object) -> Worker:
@@ -113,6 +123,36 @@ def test_runs_of_another_machine_are_fenced_only_after_lease_and_grace(published
     assert (_row(run).epoch, published) == (2, [run.pk])
 
 
+@pytest.mark.postgres
+def test_after_an_outage_of_the_database_other_machines_get_time_to_hand_their_runs_back(published: list[str]) -> None:
+    run = _held_by(_worker(host="elsewhere", boot="other"))
+    Run.objects.filter(pk=run.pk).update(lease_until=timezone.now() - timedelta(seconds=60))
+    connection.close()
+    sweeper.sweep_elsewhere()
+    assert (_row(run).epoch, published) == (1, [])
+    sessions.forget_losses()
+    sweeper.sweep_elsewhere()
+    assert (_row(run).epoch, published) == (2, [run.pk])
+
+
+@pytest.mark.postgres
+def test_what_a_worker_that_is_past_its_lease_has_locked_is_set_free(published: list[str]) -> None:
+    worker = _worker(host="elsewhere", boot="other")
+    run = _held_by(worker)
+    Run.objects.filter(pk=run.pk).update(lease_until=timezone.now() - timedelta(seconds=60))
+    where = connection.settings_dict
+    name = f"pilothouse worker {worker.pk}"
+    with psycopg.connect(
+        host=where["HOST"], port=where["PORT"], dbname=where["NAME"], user=where["USER"], password=where["PASSWORD"],
+        application_name=name,
+    ) as frozen:  # fmt: skip
+        frozen.execute("UPDATE runs_run SET activity = 'frozen here' WHERE id = %s", [run.pk])
+        sweeper.sweep_elsewhere()
+        assert (_row(run).epoch, _row(run).activity != "frozen here") == (2, True)
+        with pytest.raises(psycopg.OperationalError):
+            frozen.commit()
+
+
 def test_an_interrupt_on_an_unreachable_machine_is_told_as_unverified(published: list[str]) -> None:
     run = _held_by(_worker(host="elsewhere", boot="other"))
     inbox.issue(run_id=run.pk, kind=CommandKind.INTERRUPT, by="ann")
@@ -158,16 +198,23 @@ def test_a_queued_run_that_nobody_claimed_is_published_again(published: list[str
     assert published == [old.pk]
 
 
-def test_what_has_been_queued_for_long_is_published_more_rarely(published: list[str]) -> None:
-    run = make_run(held=False)
+def test_what_nobody_may_take_now_is_not_published_again(published: list[str], settings: Settings) -> None:
+    settings.FLEET_MAX_RUNNING = 0
+    Agent.objects.create(name="tight", prompt="x", limits={"max_running": 1}, created_at=timezone.now(), created_by="a")
+    long_ago = timezone.now() - timedelta(minutes=5)
+    first, limited, free = make_run(agent="tight"), make_run(agent="tight", held=False), make_run(held=False)
+    Run.objects.update(created_at=long_ago, published_at=long_ago)
     _worker(capacity=5)
-    now = timezone.now()
-    Run.objects.filter(pk=run.pk).update(created_at=now - timedelta(minutes=5), published_at=now - timedelta(seconds=9))
     reclaim.publish_unclaimed()
-    assert published == []
-    Run.objects.filter(pk=run.pk).update(published_at=now - timedelta(seconds=31))
+    assert published == [free.pk]
+    Run.objects.filter(pk=first.pk).update(status=Status.COMPLETED.value, lease_until=None)
+    settings.FLEET_MAX_RUNNING = 1
+    make_run()
     reclaim.publish_unclaimed()
-    assert published == [run.pk]
+    assert published == [free.pk]
+    settings.FLEET_MAX_RUNNING = 0
+    reclaim.publish_unclaimed()
+    assert published == [free.pk, limited.pk]
 
 
 def test_a_parked_run_whose_answer_slipped_in_between_is_woken(published: list[str]) -> None:

@@ -16,6 +16,7 @@ import pytest
 from django.conf import settings
 
 from control.runs import ports
+from tests import children
 from tests.control.runs.processes import until
 
 pytestmark = [pytest.mark.chaos]
@@ -33,13 +34,11 @@ class Up:
         self._log = root / f"up-{time.time_ns()}.log"
         kept = {name: value for name, value in os.environ.items() if name not in OWN}
         with self._log.open("wb") as out:
-            self.process = subprocess.Popen(
+            self.process = children.start(
                 [sys.executable, str(settings.BASE_DIR / "manage.py"), "up", "--port", str(self.port), *words],
                 env={**kept, "DATA_DIR": str(root), "LEASE_SECONDS": "1.5"},
-                stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
             )
 
     @property
@@ -93,7 +92,10 @@ def test_up_brings_everything_up_and_ctrl_c_takes_everything_down(root: Path) ->
     up = Up(root).ready()
     link = re.search(r"http://127\.0\.0\.1:\d+/sign-in/[\w-]+/", up.said)
     assert link is not None and httpx.get(link[0], follow_redirects=True).status_code == 200
-    assert httpx.get(f"{up.base_url}/readyz").json()["ready"] is True
+    # `up` says that it is up when the web answers; worker and desk may need a moment more.
+    until(
+        lambda: not (said := httpx.get(f"{up.base_url}/readyz").json())["reasons"] and said["ready"], 40, "it is ready"
+    )
     assert {word for word in ("web", "worker", "desk", "agents.drill") if up.child(word)} == {
         "web",
         "worker",
@@ -128,7 +130,10 @@ def test_when_up_itself_is_killed_nothing_is_left(root: Path) -> None:
     everybody = up.children()
     up.process.kill()
     up.process.wait(5)
-    until(lambda: of_house(root) == [], 12, "all children have noticed")
+    try:
+        until(lambda: of_house(root) == [], 40, "all children have noticed")
+    except AssertionError as late:
+        raise AssertionError(f"left: {of_house(root)}\n{up.said[-6000:]}") from late
     until(lambda: not [child for child in everybody if child.is_running()], 3, "no child is left")
 
 

@@ -1,6 +1,5 @@
 """`manage.py desk`: the chores that keep the house in order: sweeping, publishing again, and what other apps add."""
 
-import logging
 import signal
 import threading
 import time
@@ -10,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.db import connection
 
 from agents.ids import new_id
+from control import logs
 from control.celery import CHORES
 from control.runs import parentage, roster
 from control.runs.bus import bus
@@ -27,8 +27,8 @@ class Command(BaseCommand):
         parentage.add_argument(parser)
 
     def handle(self, *args: Any, with_parent: bool, **options: Any) -> None:
-        logging.basicConfig(level=logging.WARNING, format="%(asctime)s desk %(levelname)s %(name)s: %(message)s")
         me = new_id()
+        logs.configure("desk", me)
         roster.join("desk", worker=me)
         desk = Desk(me, this_host())
         for number in (signal.SIGTERM, signal.SIGINT):

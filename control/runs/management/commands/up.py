@@ -1,14 +1,14 @@
 """`manage.py up`: the whole house on this machine, with one command."""
 
-import logging
 from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from control import logs
 from control.accounts import links
-from control.accounts.models import Role, User
+from control.accounts.first import first_admin
 from control.runs import ports
 from control.runs.supervisor import Child, Supervisor, manage
 
@@ -25,7 +25,7 @@ class Command(BaseCommand):
         parser.add_argument("--no-drill", action="store_true", help="without the scripted models of the drill server")
 
     def handle(self, *args: Any, host: str, port: int, workers: int, no_drill: bool, **options: Any) -> None:
-        logging.basicConfig(level=logging.WARNING, format="%(asctime)s up %(levelname)s %(name)s: %(message)s")
+        logs.configure("up")
         if (problem := ports.taken(host, port)) is not None:
             raise CommandError(problem)
         if workers < 1:
@@ -54,12 +54,8 @@ class Command(BaseCommand):
 
     def _first_link(self) -> str | None:
         """On the first start: the admin, without a password, and the path of a link that signs in once."""
-        if User.objects.exists():
-            return None
-        admin = User(username="admin", role=Role.ADMIN, is_staff=True, is_superuser=True)
-        admin.set_unusable_password()
-        admin.save()
-        return links.issue(admin)
+        admin = first_admin()
+        return links.issue(admin) if admin is not None else None
 
     def _welcome(self, host: str, port: int, path: str | None) -> None:
         base = f"http://{ports.shown(host)}:{port}"

@@ -4,7 +4,6 @@
 from daphne.server import Server  # isort: skip
 
 import asyncio
-import logging
 import os
 import signal
 import sys
@@ -14,6 +13,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from twisted.internet import reactor
 
+from control import logs
 from control.runs import parentage, ports, tasks
 from control.runs.bus import bus
 from control.runs.bus_unix import UnixBusServer, socket_path
@@ -28,7 +28,7 @@ class Command(BaseCommand):
         parentage.add_argument(parser)
 
     def handle(self, *args: Any, host: str, port: int, with_parent: bool, **options: Any) -> None:
-        logging.basicConfig(level=logging.WARNING, format="%(asctime)s web %(levelname)s %(name)s: %(message)s")
+        logs.configure("web")
         if (problem := ports.taken(host, port)) is not None:
             raise CommandError(problem)
         settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)

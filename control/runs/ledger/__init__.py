@@ -1,0 +1,1 @@
+"""What model calls are paid from, shared by all workers: accounts, reservations, and who settles those of the dead."""
