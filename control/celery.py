@@ -16,6 +16,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "control.settings")
 
 RUNS = "runs"
 CHORES = "chores"
+BACKTESTS = "backtests"
 # With Kombu's default of one second a run would wait a second for its first turn.
 POLL_S = 0.015
 PUBLISH_TIMEOUT_S = 0.8
@@ -45,6 +46,7 @@ def _configure() -> None:
             "socket_keepalive": True,
             "health_check_interval": 10,
             "max_retries": 0,
+            "global_keyprefix": f"{settings.REDIS_PREFIX}:",
         }
     else:
         TRANSPORT_ALIASES["pilothouse-files"] = "control.broker:Transport"
@@ -62,8 +64,11 @@ app.conf.update(
     task_store_errors_even_if_ignored=False,
     task_acks_late=False,
     task_default_queue=CHORES,
-    task_queues=(Queue(RUNS), Queue(CHORES)),  # type: ignore[no-untyped-call]
-    task_routes={"control.runs.tasks.drive": {"queue": RUNS}},
+    task_queues=(Queue(RUNS), Queue(CHORES), Queue(BACKTESTS)),  # type: ignore[no-untyped-call]
+    task_routes={
+        "control.runs.tasks.drive": {"queue": RUNS},
+        "control.incidents.tasks.judge_piece": {"queue": BACKTESTS},
+    },
     task_publish_retry=False,
     task_serializer="json",
     accept_content=["json"],

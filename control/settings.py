@@ -1,6 +1,7 @@
 """Settings, read once from the environment, loudly: a wrong value stops the start and says what to do."""
 
 import os
+import re
 import secrets
 from decimal import Decimal
 from pathlib import Path
@@ -8,12 +9,19 @@ from pathlib import Path
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
+from control.accounts import oidc_config
+from control.fleet import day_limits
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = Path(os.environ.get("DATA_DIR") or BASE_DIR / "var").resolve()
 DATA_DIR.mkdir(parents=True, exist_ok=True)
 
 DATABASE_URL = os.environ.get("DATABASE_URL", "")
 REDIS_URL = os.environ.get("REDIS_URL", "")
+# Before every key and channel in Redis: several installations may share one server, or one database of it.
+REDIS_PREFIX = os.environ.get("REDIS_PREFIX") or "pilothouse"
+if not re.fullmatch(r"[A-Za-z0-9._-]{1,60}", REDIS_PREFIX):
+    raise ImproperlyConfigured("REDIS_PREFIX must be 1 to 60 letters, digits, '.', '_' or '-', e.g. staging")
 EMBEDDED = not DATABASE_URL and not REDIS_URL
 HOST = os.environ.get("HOST", "127.0.0.1")
 try:
@@ -56,6 +64,13 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 
+# Where links in alerts lead: this console, and runbooks of one's own (RUNBOOK_URL/<rule>) in place of ours.
+CONSOLE_URL = (os.environ.get("CONSOLE_URL") or TRUSTED_ORIGINS[0]).rstrip("/")
+RUNBOOK_URL = os.environ.get("RUNBOOK_URL", "").strip()
+for _name, _url in (("CONSOLE_URL", CONSOLE_URL), ("RUNBOOK_URL", RUNBOOK_URL)):
+    if _url and not re.match(r"https?://[^\s/]+", _url):
+        raise ImproperlyConfigured(f"{_name} must be an address like https://console.example.org; it is {_url!r}.")
+
 INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -79,6 +94,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "control.accounts.sign_ins.NoteSignIns",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
@@ -133,6 +149,8 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+# Signing in at an OpenID Connect provider (OIDC_ISSUER and others, docs/running.md); None: by password and link alone.
+OIDC = oidc_config.read(os.environ)
 
 # Where runs may work, and where models may live.
 WORKSPACE_ROOTS = [Path(word).expanduser().resolve() for word in _words("WORKSPACE_ROOTS")] or (
@@ -176,6 +194,32 @@ def _agent_limits() -> dict[str, Decimal]:
 
 AGENT_LIMITS = _agent_limits()
 
+
+def _day_limits(whose: str) -> dict[str, Decimal]:
+    """AGENT_MAX_COST_PER_DAY and _TOKENS_PER_DAY: for each agent and UTC day; FLEET_...: for all of them together."""
+    given = {name: os.environ.get(f"{whose}_{name.upper()}", "").strip() or None for name in day_limits.DAY_LIMITS}
+    try:
+        return day_limits.read(given, f"{whose}_ in the environment")
+    except day_limits.BadDayLimit as error:
+        raise ImproperlyConfigured(str(error)) from error
+
+
+AGENT_DAY_LIMITS = _day_limits("AGENT")
+FLEET_DAY_LIMITS = _day_limits("FLEET")
+
+# Logs on standard error: lines for people, or one JSON object a line for machines.
+LOG_FORMAT = os.environ.get("LOG_FORMAT") or "human"
+if LOG_FORMAT not in ("human", "json"):
+    raise ImproperlyConfigured("LOG_FORMAT must be human or json")
+LOG_LEVEL = (os.environ.get("LOG_LEVEL") or "WARNING").upper()
+if LOG_LEVEL not in ("DEBUG", "INFO", "WARNING", "ERROR"):
+    raise ImproperlyConfigured("LOG_LEVEL must be DEBUG, INFO, WARNING or ERROR")
+
+# Traces go out where the standard variables of OpenTelemetry say; the exporter reads all others of them itself.
+TRACES_ON = bool(
+    os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or os.environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+) and (os.environ.get("OTEL_SDK_DISABLED", "").lower() != "true")
+
 # Leases: 15 s, renewed every 5 s, 3 attempts; a person may take 10 minutes before a run is parked.
 LEASE_SECONDS = float(os.environ.get("LEASE_SECONDS", "15"))
 LEASE_RENEW_SECONDS = LEASE_SECONDS / 3
@@ -184,6 +228,21 @@ PARK_AFTER_SECONDS = float(os.environ.get("PARK_AFTER_SECONDS", "600"))
 COMMAND_POLL_SECONDS = 0.5
 # Sockets: a heartbeat this often, at which the session behind it is looked at again.
 HEARTBEAT_SECONDS = float(os.environ.get("HEARTBEAT_SECONDS", "10"))
-WORKER_CAPACITY = int(os.environ.get("WORKER_CAPACITY", "200"))
+
+
+def _number(name: str, default: str, least: int) -> int:
+    text = os.environ.get(name, "").strip() or default
+    if not text.isascii() or not text.isdigit() or int(text) < least:
+        raise ImproperlyConfigured(f"{name} must be a whole number, at least {least}; it is {text!r}.")
+    return int(text)
+
+
+# How many runs may be at work at once: in one worker, and in the whole fleet (0: as many as the workers take).
+WORKER_MAX_RUNS = _number("WORKER_MAX_RUNS", os.environ.get("WORKER_CAPACITY") or "200", 1)
+FLEET_MAX_RUNNING = _number("FLEET_MAX_RUNNING", "0", 0)
+# A worker that is asked to go lets the calls that run end for this long, then cuts them off.
+DRAIN_SECONDS = _number("DRAIN_SECONDS", "25", 0)
+# The desk tells of a run that waits for a person or for quota after so many minutes.
+ALERT_WAITING_MINUTES = _number("ALERT_WAITING_MINUTES", "15", 1)
 BUS_SOCKET = DATA_DIR / "bus.sock"
 ARTIFACT_CAP_BYTES = 64 * 1024 * 1024

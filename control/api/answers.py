@@ -13,6 +13,8 @@ from ninja.parser import Parser
 from agents.events import stamp
 from control.api.errors import ApiError
 
+TOML = "application/toml"
+
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):
@@ -56,10 +58,15 @@ def _no_constant(name: str) -> NoReturn:
 
 
 class StrictParser(Parser):
-    """Bodies must be JSON objects. NaN and Infinity are refused; a lone surrogate passes, for the run to mark it."""
+    """Bodies must be JSON objects. NaN and Infinity are refused; a lone surrogate passes, for the run to mark it.
+
+    TOML is read as `{"toml": text}`, with the `version` of the query; what takes no `toml` refuses it as unknown.
+    """
 
     def parse_body(self, request: HttpRequest) -> dict[str, Any]:
         text = request.body
+        if request.content_type == TOML:
+            return _toml(request, text)
         try:
             body = orjson.loads(text)
         except orjson.JSONDecodeError as error:
@@ -67,6 +74,18 @@ class StrictParser(Parser):
         if not isinstance(body, dict):
             raise ApiError("bad_json", "The body must be a JSON object.", status=422)
         return body
+
+
+def _toml(request: HttpRequest, text: bytes) -> dict[str, Any]:
+    try:
+        body: dict[str, Any] = {"toml": text.decode("utf-8")}
+    except UnicodeDecodeError as error:
+        raise ApiError("bad_toml", f"The body is no UTF-8: {error}.", status=422) from error
+    version = request.GET.get("version", "")
+    if version:
+        # As a number where it is one: the schema says what is wrong with the rest.
+        body["version"] = int(version) if version.isascii() and version.isdigit() and len(version) < 10 else version
+    return body
 
 
 def _second_reading(text: bytes, error: orjson.JSONDecodeError) -> Any:

@@ -38,6 +38,13 @@ def demand(actor: Actor, verb: str) -> None:
     if actor.may(verb):
         return
     needed = roles.NEEDED[verb].value
+    if actor.role.allows(roles.NEEDED[verb]):
+        raise ApiError(
+            "forbidden",
+            f"This token is not made for {verb}. Make one with it in its scope.",
+            status=403,
+            detail={"needed": needed, "role": actor.role.value, "verb": verb, "scope": sorted(actor.scope or ())},
+        )
     raise ApiError(
         "forbidden",
         f"This needs the role {needed}; you have {actor.role.value}. Ask an admin for the role or a token with it.",
@@ -63,7 +70,6 @@ class Needs(AuthBase):
         try:
             demand(actor, self.verb)
         except ApiError as refusal:
-            if request.method not in SAFE_METHODS:
-                audit.record(actor, self.verb, request.path[:200], result=refusal.code)
+            audit.record(actor, self.verb, request.path[:200], result=refusal.code)
             raise
         return actor

@@ -13,10 +13,10 @@ from control.api.answers import answer
 from control.api.auth import Needs
 from control.api.errors import ApiError, not_found
 from control.api.finding import find_command
-from control.api.outputs import ChangedOut, CommandOut, IssuedOut
+from control.api.outputs import ChangedOut, CommandOut, ForkedOut, IssuedOut
 from control.api.receipts import describe
-from control.api.schemas import AnswerIn, InterruptIn, PauseIn, RaiseIn, SteerIn, UnpauseIn
-from control.runs import inbox, waits
+from control.api.schemas import AnswerIn, ForkIn, InterruptIn, PauseIn, RaiseIn, SteerIn, UnpauseIn
+from control.runs import forks, inbox, waits
 from control.runs.selection import as_id
 
 router = Router(tags=["commands"])
@@ -140,6 +140,28 @@ def raise_args(limits: Mapping[str, str]) -> dict[str, Any]:
     if not limits:
         raise ApiError("no_limits", 'Name at least one limit, e.g. {"max_cost": "5.00"}.', status=422)
     return {"limits": dict(limits)}
+
+
+@router.post("/runs/{run_id}/fork", auth=Needs("fork"), response={202: ForkedOut}, summary="Go on from an ended run")
+def fork(request: HttpRequest, run_id: str, payload: ForkIn | None = None) -> HttpResponse:
+    """A new run with the history up to `turn` and the note as the next word; its fuses start fresh. 409 `run_active`,
+    `workspace_gone`, 400 `no_such_turn`, 423 `starts_blocked`."""
+    asked = payload or ForkIn()
+    act = Act(action="fork", target=f"run:{run_id[:60]}")
+    return perform(request, act, lambda: forked(run_id, by=actor_of(request).name, turn=asked.turn, note=asked.note))
+
+
+def forked(run_id: str, *, by: str, turn: int | None, note: str | None) -> Done:
+    """The same for the API and the command line."""
+    known = as_id(run_id)
+    if known is None:
+        raise not_found("run", run_id)
+    try:
+        made = forks.fork(known, by=by, turn=turn, note=note)
+    except inbox.NotFound as error:
+        raise not_found("run", run_id) from error
+    body = {"command": made.command.pk, "changed": True, "reason": None, "run": made.run.pk}
+    return Done(body={**body, "url": f"/runs/{made.run.pk}/"}, after=made.command.args)
 
 
 # --- one command --------------------------------------------------------------------------------------------

@@ -37,8 +37,14 @@ def not_found(what: str, given: str) -> ApiError:
         "command": "A command's id is in the answer to the POST that issued it.",
         "bulk": "A bulk id is in the answer to POST /api/interrupt.",
         "block": "List the blocks with GET /api/blocks.",
+        "backtest": "List the backtests with GET /api/backtests.",
+        "schedule": "List the schedules with GET /api/schedules.",
         "agent": "List the agents with GET /api/agents.",
         "policy": "List the policies with GET /api/policies.",
+        "incident": "List the incidents with GET /api/incidents.",
+        "route": "List the routes with GET /api/alert-routes.",
+        "worker": "List the workers with GET /api/workers.",
+        "credential": "List the credentials with GET /api/credentials.",
     }[what]
     return ApiError("not_found", f"There is no {what} {_short(given)}. {where}", status=404, detail={what: given[:200]})
 

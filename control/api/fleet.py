@@ -1,24 +1,25 @@
 """Routes of agents and policies: read the current version, save the next one."""
 
-import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
+from agents.errors import ConfigError
 from control.api.acts import Act, Done, actor_of, perform
-from control.api.answers import answer
+from control.api.answers import TOML, answer, raw
 from control.api.auth import Needs
 from control.api.checks import check_agent, check_policy
 from control.api.errors import ApiError, not_found
 from control.api.outputs import AgentOut, AgentsOut, PoliciesOut, PolicyOut
 from control.api.schemas import AgentIn, PolicyIn
-from control.fleet import versions
+from control.fleet import policy_source, versions
 from control.fleet.models import Agent, Policy
+from control.fleet.policies import BAD_NAME, NAME
 
 router = Router(tags=["fleet"])
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def agent_row(agent: Agent) -> dict[str, Any]:
@@ -40,7 +41,8 @@ def agent_row(agent: Agent) -> dict[str, Any]:
 
 
 def policy_row(policy: Policy) -> dict[str, Any]:
-    return {"name": policy.name, "version": policy.version, "body": policy.body} | _made(policy)
+    row = {"name": policy.name, "version": policy.version, "body": policy.body, "reason": policy.reason}
+    return row | _made(policy)
 
 
 def _made(row: Agent | Policy) -> dict[str, Any]:
@@ -82,21 +84,37 @@ def policies(request: HttpRequest) -> HttpResponse:
 
 @router.get("/policies/{name}", auth=Needs("view"), response=PolicyOut, summary="One policy, current version")
 def policy(request: HttpRequest, name: str) -> HttpResponse:
-    return answer(policy_row(_current(Policy, name)))
+    """As TOML for a request with `Accept: application/toml`."""
+    row = _current(Policy, name)
+    if TOML in request.headers.get("Accept", ""):
+        return raw(policy_source.source_of(row).encode(), content_type=f"{TOML}; charset=utf-8")
+    return answer(policy_row(row))
 
 
 @router.put(
     "/policies/{name}", auth=Needs("write_policy"), response={200: PolicyOut, 201: PolicyOut}, summary="Save a policy"
 )
 def put_policy(request: HttpRequest, name: str, payload: PolicyIn) -> HttpResponse:
-    """Makes a new version; runs that have started keep theirs."""
-    act = Act(action="write_policy", target=f"policy:{name[:80]}")
+    """Makes a new version; runs that have started keep theirs. A body of type `application/toml` is taken as it is."""
+    act = Act(action="write_policy", target=f"policy:{name[:80]}", reason=payload.reason or None)
 
     def work() -> Done:
-        check_policy(payload.body)
-        return save(Policy, name, {"body": payload.body}, by=actor_of(request).name, expected=payload.version)
+        fields = _policy_fields(payload)
+        check_policy(fields["body"])
+        about = {"reason": payload.reason}
+        return save(Policy, name, fields, by=actor_of(request).name, expected=payload.version, about=about)
 
     return perform(request, act, work)
+
+
+def _policy_fields(payload: PolicyIn) -> dict[str, Any]:
+    """What came as TOML is kept word for word beside its data; data alone leaves what was typed before, if it fits."""
+    if payload.toml is None:
+        return {"body": payload.body}
+    try:
+        return {"body": policy_source.read(payload.toml), "source": payload.toml}
+    except ConfigError as error:
+        raise ApiError(error.kind, error.message, status=422) from error
 
 
 def _current(model: type[versions.M], name: str) -> versions.M:
@@ -106,15 +124,20 @@ def _current(model: type[versions.M], name: str) -> versions.M:
     return row
 
 
-def save(model: type[versions.M], name: str, fields: dict[str, Any], *, by: str, expected: int | None = None) -> Done:
+def save(
+    model: type[versions.M],
+    name: str,
+    fields: dict[str, Any],
+    *,
+    by: str,
+    expected: int | None = None,
+    about: Mapping[str, Any] = MappingProxyType({}),
+) -> Done:
     """One new version, as an act. Raises `bad_name` and `version_conflict`."""
-    if not _NAME.fullmatch(name):
-        message = (
-            "A name starts with a letter or digit and goes on with letters, digits, dots, dashes, underscores (100)."
-        )
-        raise ApiError("bad_name", message, status=400)
+    if not NAME.fullmatch(name):
+        raise ApiError("bad_name", BAD_NAME, status=400)
     try:
-        saved = versions.save(model, name, fields, by=by, expected=expected)
+        saved = versions.save(model, name, fields, by=by, expected=expected, about=about)
     except versions.VersionConflict as error:
         message = f"Version {error.current} is current by now. Read it again, apply your change to it, and save."
         raise ApiError("version_conflict", message, status=409, detail={"current": error.current}) from error

@@ -97,6 +97,13 @@ class IssuedOut(Out):
     reason: str | None = None
 
 
+class ForkedOut(IssuedOut):
+    """`run` is the new one."""
+
+    run: str
+    url: str
+
+
 class ReceiptOut(Out):
     run: str
     state: str
@@ -131,24 +138,52 @@ class BulkDryOut(Out):
     eligible: int
     not_eligible: list[dict[str, Any]]
     sample: list[dict[str, Any]]
-    block_new_starts: bool
 
 
 class BulkStartedOut(Out):
     bulk: str | None
     changed: bool
+    reason: str | None
     eligible: int
+    not_eligible: list[dict[str, Any]]
     block: str | None
 
 
 class BulkOut(Out):
+    """`total` runs are reached so far, `left` have not been asked yet; `seconds` since the request, to the last end."""
+
     id: str
+    kind: str
     by: str
     reason: str | None
     requested_at: str
+    asked_at: str | None
+    cancelled_at: str | None
+    eligible: int
     total: int
+    left: int
     counts: dict[str, int]
     failures: list[dict[str, Any]]
+    failed: int
+    finished: bool
+    seconds: float
+
+
+class BulkLineOut(Out):
+    run: str
+    command: str
+    status: str
+    state: str
+    code: str | None
+    why: str | None
+    turn: int | None
+    seconds: float | None
+    verified: bool | None
+
+
+class BulkRunsOut(Out):
+    runs: list[BulkLineOut]
+    next: str | None
 
 
 class BlockOut(Out):
@@ -212,6 +247,7 @@ class PolicyOut(Out):
     name: str
     version: int
     body: dict[str, Any]
+    reason: str
     created_at: str
     created_by: str
 

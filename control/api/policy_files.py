@@ -1,27 +1,28 @@
-"""A policy given as NAME or FILE: a TOML file is the policy of this one run, under the file's name."""
+"""A policy given as NAME or FILE: a TOML or JSON file is the policy of this one run, under the file's name."""
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
+from agents.errors import ConfigError
+from agents.policy.policies import read_policy
 from control.api.checks import check_policy
 from control.api.errors import ApiError
 
 
 def policy_of(given: str) -> str | dict[str, Any]:
-    """A word is a name; what holds a slash or ends in .toml is read. Raises ApiError for a file that is no policy."""
-    if not (given.endswith(".toml") or "/" in given):
+    """A word is a name; what holds a slash or ends in .toml or .json is read. Raises ApiError for what is no policy."""
+    if not (given.endswith((".toml", ".json")) or "/" in given):
         return given
     path = Path(given).expanduser()
-    body = {"name": path.stem[:100], **_read(path)}
-    check_policy(body)
-    return body
+    body = _read(path)
+    check_policy({name: value for name, value in body.items() if name != "name"})
+    return {"name": path.stem[:100], **body}
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return read_policy(path.read_bytes(), is_json=path.suffix == ".json")
     except OSError as error:
         raise ApiError("no_policy_file", f"Cannot read {path}: {error.strerror or error}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ApiError("bad_policy_file", f"{path} is no TOML: {error}.") from error
+    except ConfigError as error:
+        raise ApiError("bad_policy_file", f"{path}: {error.message}") from error

@@ -41,7 +41,8 @@ def _reached(command: Command) -> list[tuple[Run, Receipt | None]]:
         return []
     runs = [named]
     if command.scope == Scope.SUBTREE:
-        runs += Run.objects.filter(path__startswith=f"{named.path}/").order_by("created_at", "pk")
+        below = Run.objects.filter(root=named.root, path__startswith=f"{named.path}/")
+        runs += below.order_by("created_at", "pk")
     return [(run, receipts.get(run.pk)) for run in runs if run.pk in receipts or _reachable(run, command)]
 
 

@@ -1,14 +1,16 @@
-"""Retention: which finished runs are old enough, and dropping them with everything that is folded from their logs."""
+"""Retention: which finished runs are old enough, and dropping them with everything that is folded from their logs; and
+with them what of the desk's own rows is over."""
 
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
 from django.db.models import Count, Max, Q, QuerySet
 
 from agents.spec import FINAL
-from control.runs.models import Call, Command, Event, IdempotencyKey, Receipt, Run, Verdict, WorkspaceLease
+from control.incidents import retention as desk
+from control.incidents.trees import drop_trees
+from control.runs.models import Event, IdempotencyKey, Run
 
 AT_ONCE = 50
 
@@ -22,30 +24,24 @@ def old_trees(before: datetime) -> QuerySet[Run, Any]:
 
 def count(before: datetime) -> dict[str, int]:
     """What `drop` would take away now."""
-    gone = {"runs": 0, "events": 0}
+    gone = {"runs": 0, "events": 0, "postmortems": 0}
     for roots in _in_parts(list(old_trees(before))):
         runs = list(Run.objects.filter(root__in=roots).values_list("pk", flat=True))
         gone["runs"] += len(runs)
         gone["events"] += Event.objects.filter(run_id__in=runs).count()
-    return gone
+        gone["postmortems"] += desk.postmortems_of(runs)
+    return gone | desk.count(before)
 
 
 def drop(before: datetime) -> dict[str, int]:
     """Delete the old trees, some at a time, so that no transaction is long. Audit rows are never touched."""
-    gone = {"runs": 0, "events": 0}
+    gone = {"runs": 0, "events": 0, "postmortems": 0}
     for roots in _in_parts(list(old_trees(before))):
-        with transaction.atomic():
-            runs = list(Run.objects.filter(root__in=roots).values_list("pk", flat=True))
-            gone["events"] += Event.objects.filter(run_id__in=runs).delete()[0]
-            for model in (Call, Verdict, WorkspaceLease):
-                model.objects.filter(run_id__in=runs).delete()
-            commands = list(Command.objects.filter(run_id__in=runs).values_list("pk", flat=True))
-            Receipt.objects.filter(Q(run_id__in=runs) | Q(command_id__in=commands)).delete()
-            Command.objects.filter(pk__in=commands).delete()
-            gone["runs"] += Run.objects.filter(pk__in=runs).delete()[0]
+        for name, number in drop_trees(roots).items():
+            gone[name] += number
     # A key that old is not repeated any more.
     IdempotencyKey.objects.filter(created_at__lt=before).delete()
-    return gone
+    return gone | desk.drop(before)
 
 
 def _in_parts(roots: list[str]) -> Iterator[list[str]]:

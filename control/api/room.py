@@ -6,7 +6,20 @@ from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from control.api import bulk, commands, fleet, memory, runs
+from control.api import (
+    alert_routes,
+    backtests,
+    bulk,
+    commands,
+    fleet,
+    incidents,
+    memory,
+    operations,
+    postmortems,
+    replays,
+    runs,
+    schedules,
+)
 from control.api.answers import StrictParser
 from control.api.errors import on_error
 
@@ -26,8 +39,12 @@ api = NinjaAPI(
     openapi_url=None,
     docs_url=None,
 )
-for _router in (runs.router, commands.router, bulk.router, fleet.router, memory.router):
-    api.add_router("", _router)
+_ROOMS = (
+    *(runs, commands, bulk, fleet, memory, operations),
+    *(backtests, incidents, postmortems, alert_routes, replays, schedules),
+)
+for _room in _ROOMS:
+    api.add_router("", _room.router)
 
 
 def _handle(request: HttpRequest, error: Any) -> HttpResponse:

@@ -4,7 +4,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from ninja import Schema
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 
 def _clean(text: str) -> str:
@@ -73,6 +73,14 @@ class LimitsIn(Body):
         return {name: format(Decimal(str(value)), "f") for name, value in self if value is not None}
 
 
+class AgentLimitsIn(LimitsIn):
+    """Of each run, of all runs of the agent on one day (UTC), and how many of them may be at work at once."""
+
+    max_cost_per_day: Money | None = None
+    max_tokens_per_day: Annotated[int, Field(gt=0, le=10**15)] | None = None
+    max_running: Annotated[int, Field(gt=0, le=1_000_000)] | None = None
+
+
 class StartIn(Body):
     agent: Clean
     task: str
@@ -86,6 +94,7 @@ class StartIn(Body):
     dry_run: bool = False
     labels: dict[Name, Annotated[Clean, Field(max_length=200)]] = {}
     project: Name | None = None
+    priority: Annotated[int, Field(ge=-100, le=100, description="the higher, the sooner it leaves the queue")] = 0
 
 
 class InterruptIn(Body):
@@ -119,6 +128,13 @@ class RaiseIn(Body):
     reason: Given
 
 
+class ForkIn(Body):
+    """Without `turn` from the last one; with 0 from the task alone."""
+
+    turn: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
+    note: Spoken | None = None
+
+
 class FilterIn(Body):
     """Which runs. Fields are joined by *and*; an empty filter is refused, `{"all": true}` means every run."""
 
@@ -136,6 +152,12 @@ class BulkIn(Body):
     reason: Given
     dry_run: bool = False
     block_new_starts: bool = False
+
+
+class SteerManyIn(Body):
+    filter: FilterIn
+    note: Spoken
+    dry_run: bool = False
 
 
 class LiftIn(Body):
@@ -164,7 +186,7 @@ class AgentIn(Body):
     credential: Annotated[Clean, Field(max_length=100)] = ""
     fallbacks: Annotated[list[FallbackIn], Field(max_length=10)] = []
     policy: Name = "default"
-    limits: LimitsIn = LimitsIn()
+    limits: AgentLimitsIn = AgentLimitsIn()
     delegates_to: Annotated[list[Name], Field(max_length=100)] = []
     mcp_servers: Annotated[list[Plain], Field(max_length=16)] = []
     version: int | None = None
@@ -183,7 +205,18 @@ class NoteChangeIn(Body):
 
 
 class PolicyIn(Body):
-    """One version of a policy: its fuses and rules as data."""
+    """One version of a policy: its fuses and rules as data (`body`) or as the text of its TOML (`toml`), not both.
 
-    body: Plain
+    `version`, if given, must be the current one: it guards against lost updates.
+    """
+
+    body: Plain | None = None
+    toml: Annotated[Clean, Field(max_length=200_000)] | None = None
+    reason: Annotated[Clean, Field(max_length=500)] = ""
     version: int | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "PolicyIn":
+        if (self.body is None) == (self.toml is None):
+            raise ValueError("give the policy as `body` (data) or as `toml` (text), one of both")
+        return self

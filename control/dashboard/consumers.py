@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qs
 
 import orjson
+from channels.exceptions import StopConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.utils import timezone
@@ -18,6 +19,8 @@ from control.dashboard.feed import Format, RunFeed
 from control.dashboard.gate import Admitted, admit
 from control.dashboard.hub import Hub, hub
 from control.dashboard.viewer import SessionEnded, Viewer
+from control.dashboard.window import MOST_BYTES
+from control.runs.meter import METER
 from control.runs.models import Run
 
 # Close codes of our own range; a refusal before the handshake is HTTP 403.
@@ -25,6 +28,8 @@ CURSOR_AHEAD = 4400
 SESSION_ENDED = 4401
 TOO_MUCH = 4413
 LARGEST_IN = 4096
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +42,15 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]
     admitted: Admitted
     query: dict[str, list[str]]
     sending: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Any, receive: Receive, send: Callable[[Any], Awaitable[None]]) -> None:
+        """One message after the other. Channels' own loop makes a task for each, and goes to a thread to close old
+        connections of a database that nobody here asks from there: most of what an acknowledgement would cost."""
+        self.scope, self.base_send, self.channel_layer = scope, send, None
+        with suppress(StopConsumer):
+            while True:
+                message = await receive()
+                await getattr(self, message["type"].replace(".", "_"))(message)
 
     async def enter(self) -> bool:
         """Judge the handshake; False if it is to be refused."""
@@ -59,8 +73,11 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def put(self, frame: bytes) -> None:
         await self.send(text_data=frame.decode())
+        METER.frames += 1
+        METER.frame_bytes += len(frame)
 
     def go(self, work: Coroutine[Any, Any, None]) -> None:
+        METER.sockets += 1
         self.sending = asyncio.create_task(self._guarded(work))
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
@@ -93,6 +110,7 @@ class Socket(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def disconnect(self, code: int) -> None:
         self.left()
         if self.sending is not None:
+            METER.sockets -= 1
             self.sending.cancel()
             await asyncio.gather(self.sending, return_exceptions=True)
 
@@ -140,12 +158,17 @@ class RunSocket(Socket):
 
 
 class FleetSocket(Socket):
-    """`/ws/fleet?format=html|json`. It replays nothing; rows that wait to be sent are replaced by newer ones."""
+    """`/ws/fleet?format=html|json`. It replays nothing; rows that wait to be sent are replaced by newer ones.
+
+    A client that has acknowledged once is taken at its word: with a megabyte in flight its rows wait for the next word.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._pieces: dict[str, bytes] = {}
         self._wake = asyncio.Event()
+        self._acknowledges = False
+        self._in_flight = 0
 
     async def connect(self) -> None:
         if not await self.enter():
@@ -159,6 +182,11 @@ class FleetSocket(Socket):
         self._pieces |= pieces
         self._wake.set()
 
+    def acknowledged(self, seq: int) -> None:
+        self._acknowledges = True
+        self._in_flight = 0
+        self._wake.set()
+
     async def _run(self) -> None:
         await self.put(frames.hello(0, 0))
         if self.format == "json":
@@ -166,13 +194,16 @@ class FleetSocket(Socket):
         else:
             moment = _moment(self.query.get("since", [""])[-1])
             if moment is not None:
-                self.changed(await self.hub.threads.once(fleet_feed.since, moment))
+                found = await self.hub.threads.once(fleet_feed.since, moment)
+                # What the feed has told meanwhile is newer.
+                self._pieces = found | self._pieces
         clock = asyncio.get_running_loop().time
         beat = clock() + settings.HEARTBEAT_SECONDS
         while True:
             self._wake.clear()
-            pieces, self._pieces = self._pieces, {}
-            await self._put_all(list(pieces.values()))
+            if not self._acknowledges or self._in_flight < MOST_BYTES:
+                pieces, self._pieces = self._pieces, {}
+                await self._put_all(list(pieces.values()))
             if clock() >= beat:
                 if not await self.still_allowed():
                     raise SessionEnded
@@ -184,6 +215,7 @@ class FleetSocket(Socket):
     async def _put_all(self, pieces: list[bytes]) -> None:
         if not pieces:
             return
+        self._in_flight += sum(map(len, pieces))
         if self.format == "html":
             await self.put(frames.side_frame(b",".join(pieces)))
             return

@@ -15,6 +15,7 @@ POLICY = "; ".join(
         "form-action 'self'",
         "base-uri 'none'",
         "frame-ancestors 'none'",
+        "report-uri /csp-report",
     )
 )
 

@@ -103,11 +103,12 @@ class Document:
         node.changed = seq
         self._recent.pop(node.id, None)
         self._recent[node.id] = None
-        above: Node | None = node
-        while above is not None:
+        node.html = None
+        # What is not rendered lies in nothing that is: above it there is nothing to forget.
+        holder = self._holder.get(node.parent)
+        while holder is not None and (above := self.nodes[holder]).html is not None:
             above.html = None
             holder = self._holder.get(above.parent)
-            above = self.nodes[holder] if holder else None
 
     def since(self, seq: int) -> list[Change]:
         """What changed after `seq`, outermost parts only, in the order in which the page must apply it."""

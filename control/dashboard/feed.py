@@ -12,6 +12,7 @@ from control.dashboard import documents, frames, side
 from control.dashboard.ring import Chunk, Ring
 from control.runs import log
 from control.runs.dbthreads import DbThreads
+from control.runs.meter import METER
 from control.runs.models import Run
 
 Format = Literal["json", "html"]
@@ -20,8 +21,17 @@ CHUNK_BYTES = 256 * 1024
 # Side parts are made from rows: at most this often while events pour in, and now and then without any.
 SIDE_EVERY_S = 0.12
 SIDE_IDLE_S = 5.0
+SIDE_FRAMES_PER_S = 500
+# A frame and its acknowledgement cost a fifth of a millisecond, whatever is in them. So with many viewers a feed rests
+# after each round, in which all of its viewers get the same: together they take no more than half a core.
+FRAMES_PER_S = 2_500
 
 logger = logging.getLogger(__name__)
+
+
+def rest_s() -> float:
+    """How long to rest after a frame to one or to all, for as many sockets as there are in this process."""
+    return METER.sockets / FRAMES_PER_S
 
 
 class Watcher(Protocol):
@@ -144,6 +154,8 @@ class RunFeed:
                     self._wake.set()
             if lines:
                 await self._take_in(lines)
+                # What comes meanwhile is one piece for all of them.
+                await asyncio.sleep(rest_s())
 
     def _contiguous(self, hints: list[Hint]) -> list[bytes] | None:
         """The hinted lines if they fit on without a gap; None if the log must be read."""
@@ -164,6 +176,7 @@ class RunFeed:
         for piece in _pieces(lines):
             self._rings["json"].add(Chunk(self.head, self.head + len(piece), b",".join(piece)))
             self.head += len(piece)
+        self._wake_those_of("json")
         if self.has("html"):
             since = self.html_head
             last, data = await self._threads.once(_patches, self.run, since, lines, first)
@@ -173,8 +186,12 @@ class RunFeed:
         else:
             self._rings["html"].clear()
             self.html_head = self.head
+        self._wake_those_of("html")
+
+    def _wake_those_of(self, format: Format) -> None:
         for viewer in self.viewers:
-            viewer.woken()
+            if viewer.format == format:
+                viewer.woken()
 
     def _forget_finished(self, lines: list[bytes]) -> None:
         if self.streaming:
@@ -182,6 +199,10 @@ class RunFeed:
                 del self.streaming[call]
 
     # --- serving ----------------------------------------------------------------------------------------------------
+
+    def further(self, format: Format, cursor: int) -> bool:
+        """Whether there is something behind this cursor."""
+        return cursor < (self.html_head if format == "html" else self.head)
 
     async def take(self, format: Format, cursor: int, events: int, size: int, force: bool) -> Chunk | None:
         """What follows a cursor: from memory, else from the log. None: nothing new. `last == cursor`: no room.
@@ -192,7 +213,7 @@ class RunFeed:
         found = self._rings[format].take(cursor, events, size, overlap=html, force=force)
         if found is not None:
             return found
-        if cursor >= (self.html_head if html else self.head):
+        if not self.further(format, cursor):
             return None
         if not force and (events <= 0 or size <= 0):
             return Chunk(cursor, cursor, b"")
@@ -220,7 +241,8 @@ class RunFeed:
             if self.has("html"):
                 await self._refresh_side()
                 # Leading edge at once, then a rest: the last change is never lost, bursts cost one reading.
-                await asyncio.sleep(SIDE_EVERY_S)
+                # With a crowd the rest is longer: each reading ends in a frame for everybody.
+                await asyncio.sleep(SIDE_EVERY_S + len(self.viewers) / SIDE_FRAMES_PER_S)
 
     async def _refresh_side(self) -> None:
         parts = await self._threads.once(_side, self.run)

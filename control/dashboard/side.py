@@ -3,42 +3,22 @@
 These parts are made from rows, are the same for every viewer, and go out whole whenever they have changed.
 """
 
-import json
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-import orjson
 from django.utils import timezone
 
 from agents.commands import CommandKind
 from agents.spec import Status
-from control.dashboard import gauges, states, stopping
+from control.dashboard import asks, gauges, states, stopping
 from control.dashboard.render import part
-from control.runs.models import Command, Event, Receipt, Run
+from control.runs.models import Command, Receipt, Run, Verdict
 
-PARTS = ("status", "verbs", "stats", "family", "notes", "asks", "fuses", "stop", "cuts")
+PARTS = ("status", "verbs", "stats", "family", "notes", "asks", "fuses", "stop", "cuts", "ladder", "fork")
 FAMILY_SHOWN = 40
 NOTES_SHOWN = 20
-# A card is sent with every change beside it.
-ARGS_SHOWN = 60_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    """An open question or approval of the run or of one of its descendants. `args`: laid out, and whole if `whole`."""
-
-    run: Run
-    call: str
-    kind: str
-    text: str
-    choices: list[str]
-    at: datetime
-    own: bool
-    name: str = ""
-    args: str = ""
-    whole: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +36,8 @@ def context_of(run: Run, now: datetime | None = None) -> dict[str, Any]:
     """All that the side parts show, in one pass over the tables."""
     now = now or timezone.now()
     family = list(Run.objects.filter(root=run.root).order_by("path").defer("spec", "final"))
-    fuses = gauges.fuses(run, now)
+    fuses = gauges.all_fuses(run, now, family)
+    under_way = stopping.under_way(run, family)
     by_name = {fuse.name: fuse for fuse in fuses}
     return {
         "run": run,
@@ -67,7 +48,8 @@ def context_of(run: Run, now: datetime | None = None) -> dict[str, Any]:
         "tokens": by_name["max_tokens"],
         "cost": by_name["max_cost"],
         "wall": by_name["max_seconds"],
-        "pips": states.pips(run.rung),
+        "verdict": Verdict.objects.filter(run_id=run.id, shadow=False).order_by("-seq").first() if run.rung else None,
+        "policy": _policy(run),
         "final": Status(run.status).final,
         "family": [
             {
@@ -81,11 +63,31 @@ def context_of(run: Run, now: datetime | None = None) -> dict[str, Any]:
         "family_count": len(family),
         "family_cost": _cost_with_children(run, family),
         "family_hidden": max(0, len(family) - FAMILY_SHOWN),
-        "asks": _asks(run, family),
+        "asks": asks.below(run, family),
         "notes": _notes(run),
         "stop": stopping.stop_of(run, family),
-        "cuts": stopping.cuts(run, family),
+        "cuts": stopping.cuts(under_way),
+        "ladder": stopping.ladder(under_way),
+        "stays": stopping.stays(run, family),
         "spec": run.spec if isinstance(run.spec, dict) else {},
+    }
+
+
+def _policy(run: Run) -> dict[str, Any]:
+    """Which policy the run holds frozen, and whether all or some of it only looks on."""
+    spec = run.spec if isinstance(run.spec, dict) else {}
+    body = spec.get("policy_body")
+    rules = body.get("rules") if isinstance(body, dict) else None
+    shadowed = (
+        [rule for rule in rules.values() if isinstance(rule, dict) and rule.get("shadow") is True]
+        if isinstance(rules, dict)
+        else []
+    )
+    return {
+        "version": spec.get("policy_version"),
+        "known": bool(body),
+        "shadow": isinstance(body, dict) and body.get("shadow") is True,
+        "shadowed": len(shadowed),
     }
 
 
@@ -98,50 +100,6 @@ def _cost_with_children(run: Run, family: list[Run]) -> Decimal | None:
 def parts_of(context: dict[str, Any]) -> dict[str, str]:
     """Each part's HTML by its element id, `side-status` and so on."""
     return {f"side-{name}": part(f"runs/side/_{name}.html", context) for name in PARTS}
-
-
-def _asks(run: Run, family: list[Run]) -> list[Ask]:
-    below = [
-        other
-        for other in family
-        if other.status == Status.WAITING.value
-        and other.waiting_for in ("question", "approval")
-        and run.id in other.path.split("/")
-    ]
-    found = []
-    for other in below:
-        event = (
-            Event.objects.filter(run_id=other.id, kind="run.waiting").order_by("-seq").values_list("body", "at").first()
-        )
-        if event is None:
-            continue
-        data = orjson.loads(event[0])["data"]
-        args, whole = _laid_out(data.get("args"))
-        found.append(
-            Ask(
-                run=other,
-                call=str(data.get("call") or other.waiting_call or ""),
-                kind=str(data.get("for")),
-                text=str(data.get("text") or ""),
-                choices=[str(choice) for choice in data.get("choices") or []],
-                at=event[1],
-                own=other.id == run.id,
-                name=str(data.get("name") or ""),
-                args=args,
-                whole=whole,
-            )
-        )
-    return found
-
-
-def _laid_out(raw: Any) -> tuple[str, bool]:
-    """Arguments as a person reads and edits them, and whether they are all there."""
-    text = str(raw or "")
-    try:
-        text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return text[:ARGS_SHOWN], not text
-    return text[:ARGS_SHOWN], len(text) <= ARGS_SHOWN
 
 
 def _notes(run: Run) -> list[Note]:

@@ -8,8 +8,9 @@ from django.conf import settings
 from django.utils import timezone
 
 from control.dashboard import frames
-from control.dashboard.feed import Format, RunFeed
+from control.dashboard.feed import Format, RunFeed, rest_s
 from control.dashboard.window import Window
+from control.runs.meter import METER
 
 # A page that keeps up acknowledges within a round trip; only who stays silent this long is told to start again.
 ACK_GRACE_S = 0.5
@@ -36,8 +37,10 @@ class Viewer:
         self._acked = asyncio.Event()
         self._texts: deque[bytes] = deque()
         self._side = 0
-        self._clock = asyncio.get_running_loop().time
+        self._loop = asyncio.get_running_loop()
+        self._clock = self._loop.time
         self._beat_at = self._clock() + settings.HEARTBEAT_SECONDS
+        self._alarm: asyncio.TimerHandle | None = None
 
     # --- what the feed and the socket tell ----------------------------------------------------------------------------
 
@@ -68,15 +71,28 @@ class Viewer:
 
     async def run(self, last_seq: int, epoch: int) -> None:
         """Send until cancelled. Raises SessionEnded."""
+        try:
+            await self._run(last_seq, epoch)
+        finally:
+            if self._alarm is not None:
+                self._alarm.cancel()
+
+    async def _run(self, last_seq: int, epoch: int) -> None:
+        self._alarm = self._loop.call_at(self._beat_at, self._wake.set)
         await self._send(frames.hello(last_seq, epoch))
         for frame in self._feed.whole_texts():
             self.text(frame)
         while True:
             self._wake.clear()
-            if self._clock() >= self._beat_at:
+            # A loop's timers may come a little early, within the resolution of its clock.
+            if self._clock() >= self._beat_at - 0.001:
                 await self._beat()
             if not await self._send_what_is_there():
-                await self._rest()
+                # For news, or for the alarm of the next heartbeat.
+                await self._wake.wait()
+            elif self._feed.further(self.format, self._window.sent):
+                # Who has much to catch up with leaves room for the others.
+                await asyncio.sleep(rest_s())
 
     async def _send_what_is_there(self) -> bool:
         window = self._window
@@ -115,6 +131,7 @@ class Viewer:
             pass
         if not self._window.resynced:
             self._window.resynced = True
+            METER.resyncs += 1
             self._texts.clear()
             await self._send(frames.resync(self._window.sent))
         while not self._acked.is_set():
@@ -123,16 +140,10 @@ class Viewer:
             except TimeoutError:
                 await self._check()
 
-    async def _rest(self) -> None:
-        """Wait for news, at most until the next heartbeat."""
-        try:
-            await asyncio.wait_for(self._wake.wait(), max(0.0, self._beat_at - self._clock()))
-        except TimeoutError:
-            pass
-
     async def _beat(self) -> None:
         await self._check()
         self._beat_at = self._clock() + settings.HEARTBEAT_SECONDS
+        self._alarm = self._loop.call_at(self._beat_at, self._wake.set)
         await self._send(frames.heartbeat(self._feed.head, timezone.now()))
 
     async def _check(self) -> None:

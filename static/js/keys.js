@@ -3,7 +3,15 @@ import { openDialog } from "./menus.js";
 
 const typing = (node) => node.closest?.("input, textarea, select, [contenteditable]");
 
+// A link in an alert opens the dialog itself, so that stopping is one tap away.
+function linked() {
+  if (location.hash !== "#interrupt-dialog") return;
+  [...document.querySelectorAll('[data-open="interrupt-dialog"]')].find((opener) => opener.offsetParent)?.click();
+}
+
 export function startKeys() {
+  linked();
+  window.addEventListener("hashchange", linked);
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (typing(event.target)) {

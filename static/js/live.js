@@ -5,6 +5,8 @@ const FIRST = 250;
 const LONGEST = 8000;
 const SILENCE = 22000;
 const POLL = 3000;
+// Nothing for longer than a heartbeat and a half: a line that only looks open, as after a sleep.
+const FRESH = 15000;
 
 export class Live {
   // address(): socket path with cursor; poll(): fetches changes, resolves when applied; frame(message): applies one.
@@ -13,7 +15,8 @@ export class Live {
     this.tries = 0;
     this.badge = document.querySelector("[data-badge]");
     this.open();
-    addEventListener("online", () => this.now());
+    addEventListener("online", () => this.again());
+    addEventListener("offline", () => this.away());
     addEventListener("pageshow", (event) => event.persisted && this.now());
     document.addEventListener("visibilitychange", () => !document.hidden && this.now());
   }
@@ -47,14 +50,33 @@ export class Live {
     this.show("live", "live");
   }
 
-  // No word for longer than two heartbeats: the line is dead even if nobody has said so.
+  // No word for longer than two heartbeats: the line is dead even if nobody has said so. Timers of a hidden page run when the
+  // browser likes; what it missed is looked at when it is seen again.
   listen() {
+    this.heard = Date.now();
     clearTimeout(this.silence);
     this.silence = setTimeout(() => {
-      this.socket.onclose = null;
-      this.socket.close();
+      if (document.hidden) return;
+      this.drop();
       this.lost();
     }, SILENCE);
+  }
+
+  drop() {
+    this.socket.onclose = null;
+    this.socket.close();
+  }
+
+  // The machine itself says that it has no network.
+  away() {
+    this.since ||= new Date();
+    this.show("stale", `offline since ${this.since.toISOString().slice(11, 16)}`);
+  }
+
+  again() {
+    this.drop();
+    this.show("reconnecting", "reconnecting");
+    this.open();
   }
 
   lost() {
@@ -80,6 +102,7 @@ export class Live {
 
   now() {
     if (this.socket.readyState > WebSocket.OPEN) this.open();
+    else if (Date.now() - this.heard > FRESH) this.again();
   }
 
   say(message) {
@@ -87,6 +110,7 @@ export class Live {
   }
 
   show(state, word) {
+    document.body.dataset.line = state;
     if (!this.badge) return;
     this.badge.dataset.state = state;
     const text = this.badge.querySelector("[data-badge-word]");

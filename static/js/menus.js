@@ -35,7 +35,8 @@ export function startMenus() {
 export function openDialog(dialog) {
   mirror(dialog);
   if (!dialog.open) dialog.showModal();
-  dialog.querySelector("input, textarea")?.focus();
+  // What somebody may type into comes first, whatever button stands above it.
+  dialog.querySelector('input:not([type="hidden"]), textarea')?.focus();
 }
 
 // What a dialog repeats from the live page, e.g. what a stop will cut.

@@ -3,6 +3,11 @@ import { Live } from "./live.js";
 import { apply, parse } from "./patch.js";
 import { Texts } from "./texts.js";
 import { mirror } from "./menus.js";
+import { startJumps } from "./jumps.js";
+import { startFind } from "./find.js";
+import { startPieces } from "./pieces.js";
+import { startProse } from "./prose.js";
+import { titled } from "./title.js";
 
 const MOST_TURNS = 90;
 const KEEP_TURNS = 60;
@@ -76,7 +81,10 @@ export function startRun() {
   });
 
   earlier(id, scroll);
-  whole();
+  startFind(root);
+  startPieces(root);
+  startProse(root);
+  startJumps(root);
   status(root);
   scroll.start();
   // For whoever drives the page in tests: where it stands, and a way to cut the line.
@@ -96,7 +104,7 @@ function status(root) {
   root.dataset.status = line?.dataset.status || "";
   const task = document.querySelector("h1").textContent.slice(0, 60);
   const title = `${task} · ${line?.dataset.word || ""} · Pilothouse`;
-  if (document.title !== title) document.title = title;
+  titled(title);
   const send = document.getElementById("steer-send");
   if (send) send.disabled = final;
   const note = document.getElementById("steer-note");
@@ -154,20 +162,6 @@ function earlier(id, scroll) {
     for (const node of [...wrapped.children]) if (!document.getElementById(node.id)) turns.insertBefore(node, anchor);
     point(more);
     if (anchor) scroll.page.scrollTop += anchor.getBoundingClientRect().top - at;
-  });
-}
-
-// A whole result comes on demand and replaces its preview.
-function whole() {
-  document.getElementById("turns").addEventListener("click", async (event) => {
-    const link = event.target.closest("[data-whole]");
-    if (!link || event.ctrlKey || event.metaKey) return;
-    event.preventDefault();
-    const answer = await fetch(`${link.getAttribute("href")}?plain=1`);
-    if (!answer.ok) return;
-    const { visible } = await import("./plain.js");
-    link.closest(".call-more").querySelector(".result").textContent = visible(await answer.text());
-    link.parentElement.remove();
   });
 }
 

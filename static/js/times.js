@@ -1,4 +1,4 @@
-// <time data-since> counts up; every other <time> tells local and relative time on hover.
+// <time data-since> counts up, <time data-until> down; every other <time> tells local and relative time on hover.
 export function age(seconds) {
   const s = Math.max(0, seconds);
   if (s < 10) return `${s.toFixed(1)} s`;
@@ -21,10 +21,55 @@ export function tick(root = document) {
     const text = age((now - Date.parse(time.dateTime)) / 1000);
     if (time.textContent !== text) time.textContent = text;
   }
+  for (const time of root.querySelectorAll(local ? "time" : "time[data-utc]")) place(time);
+  for (const time of root.querySelectorAll("time[data-until]")) {
+    const left = (Date.parse(time.dateTime) - now) / 1000;
+    const text = left > 0 ? `in ${age(left)}` : `${age(-left)} ago`;
+    if (time.textContent !== text) time.textContent = text;
+  }
+}
+
+// Times are written in UTC. Who would rather read them as the wall clock has them keeps that wish in this browser.
+let local = false;
+const two = (n) => String(n).padStart(2, "0");
+
+function place(time) {
+  if (time.dataset.since !== undefined || time.dataset.until !== undefined) return;
+  if (!local) {
+    if (time.dataset.utc) time.textContent = time.dataset.utc;
+    delete time.dataset.utc;
+    return;
+  }
+  const utc = (time.dataset.utc ||= time.textContent);
+  const then = new Date(time.dateTime);
+  if (Number.isNaN(then.valueOf())) return;
+  const day = `${then.getFullYear()}-${two(then.getMonth() + 1)}-${two(then.getDate())}`;
+  const clock = `${two(then.getHours())}:${two(then.getMinutes())}`;
+  const forms = { 5: clock, 8: `${clock}:${two(then.getSeconds())}`, 16: `${day} ${clock}` };
+  const text = forms[utc.trim().length];
+  if (text && time.textContent !== text) time.textContent = text;
+}
+
+function startZone() {
+  const button = document.querySelector("[data-zone-switch]");
+  const show = () => {
+    document.documentElement.dataset.zone = local ? "local" : "utc";
+    if (button) button.textContent = local ? "Times in UTC" : "Times as my clock";
+    tick();
+  };
+  local = localStorage.getItem("zone") === "local";
+  if (button) button.hidden = false;
+  button?.addEventListener("click", () => {
+    local = !local;
+    localStorage.setItem("zone", local ? "local" : "utc");
+    show();
+    button.closest("details")?.removeAttribute("open");
+  });
+  show();
 }
 
 export function startTimes() {
-  tick();
+  startZone();
   setInterval(tick, 500);
   document.addEventListener("mouseover", (event) => {
     const time = event.target.closest?.("time");

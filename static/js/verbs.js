@@ -2,7 +2,7 @@
 import { say } from "./messages.js";
 
 export function startVerbs() {
-  if (!document.querySelector("#run")) return;
+  if (!document.querySelector("#run, #inbox")) return;
   document.addEventListener("submit", (event) => {
     const button = event.submitter;
     const verb = button?.dataset.verb || event.target.dataset.verb;

@@ -1,12 +1,13 @@
 """Pictures of the console: `python -m tests.e2e.shots OUTDIR` plays a night on a whole console and photographs it.
 
-`<page>-<dark|light>-<1440|390>.png` for the fleet, a live run, the interrupt dialog, the start form and the sign-in.
+`<page>-<dark|light>-<1440|390>.webp` for the fleet, a live run, one that tripped, the interrupt dialog, the start form,
+the pages of the other rooms, what comes after the night, and the sign-in. What is there already is not taken anew.
+`docs/screenshots/` is made by it.
 """
 
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from typing import Any
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
 from tests.bench.stack import marked
+from tests.e2e.shots_index import file_of
+from tests.e2e.shots_index import page as index
+from tests.e2e.shots_more import Picture, Start, pictures_after, play_on, shrunk
 from tests.e2e.whole.house import House, house, until
 from tests.e2e.whole.run_page import grows, interrupt, is_live, is_now, stream
 from tests.e2e.whole.scripts import Scripts
@@ -27,12 +31,39 @@ TOOLS = ["list_files", "read_file", "search_files", "write_file", "edit_file", "
 AGENTS = ("nightly-fixer", "importer", "release-notes", "on-call-helper")
 
 
+_FIRST = """# The nightly fixers: generous with reads, and nobody pushes unseen.
+note = "Nightly repairs: few steps, pushes only with consent."
+approvals = [{ tool = "run_command", when = { command = "git push*" }, why = "Pushing is for people." }]
+
+[fuses]
+max_steps = 60
+max_working_seconds = 5400
+max_identical_calls = 12
+max_failures_in_a_row = 8
+
+[rules]
+repeat_error = { observe = 1, block = 2, stop = 5 }
+repeat_read = { observe = 2, block = 6, stop = 10, mode = "stub" }
+pending = { observe = 3, steer = 5, block = 8, stop = 30, mode = "stub" }
+failures_in_a_row = { observe = 6, stop = 16, shadow = true }
+
+[identity]
+read_page = ["url"]
+heartbeat = false
+"""
+# The text of each version and why it was saved.
+POLICY = (
+    (_FIRST, "For the nightly fixers"),
+    (_FIRST.replace("= 60", "= 40").replace("block = 6", "block = 3"), "The night of the 3rd: 29 test runs"),
+)
+
+
 @dataclass(slots=True, kw_only=True)
 class Night:
     """The runs that the pictures show, by what they are."""
 
     asking: str
-    slow: str
+    tripped: str
     family: str
 
 
@@ -82,9 +113,12 @@ class Teller:
 
 async def play(house: House, teller: Teller, scripts: Scripts) -> Night:
     """A night with an end of every kind, and some that still go on."""
+    for text, why in POLICY:
+        await house.call("PUT", "/api/policies/nightly", {"toml": text, "reason": why})
     for name in AGENTS:
         prompt = f"You are {name}. Do what the task says and nothing else."
-        await house.call("PUT", f"/api/agents/{name}", {"prompt": prompt, "tools": TOOLS})
+        policy = "nightly" if name == "nightly-fixer" else "default"
+        await house.call("PUT", f"/api/agents/{name}", {"prompt": prompt, "tools": TOOLS, "policy": policy})
     scripts.play("release-writer", teller.limited)
     start = teller.start
     batch = await start("importer", "batch", "Reindex the product catalogue in eight shards", labels={"team": "search"})
@@ -92,7 +126,7 @@ async def play(house: House, teller: Teller, scripts: Scripts) -> Night:
     mended = await start("nightly-fixer", "tour", "Get the basket project's tests green", labels={"team": "shop"})
     await answer(house, mended)
     naps = await start("on-call-helper", "family", "Compare both order replicas. seconds=90")
-    tired = await start("nightly-fixer", "runaway", "Find the port of staging", limits={"max_turns": 8})
+    tired = await start("nightly-fixer", "runaway", "Find the port of staging", policy="off", limits={"max_turns": 8})
     runaway = await start("nightly-fixer", "runaway", "Fix flaky test_config_loader", limits={"max_steps": 12})
     failed = await start("importer", "importer-1", "Import yesterday's invoices", base_url="http://127.0.0.1:9/v1")
     await busy(house, naps)
@@ -101,14 +135,14 @@ async def play(house: House, teller: Teller, scripts: Scripts) -> Night:
         await house.reach(run, ends)
     await house.reach(failed, "failed")
     family = await start("on-call-helper", "family", "Drain both payment queues. seconds=600")
-    slow = await start("on-call-helper", "slow", "Read me the log of the night watch, slowly")
+    await start("on-call-helper", "slow", "Read me the log of the night watch, slowly")
     await busy(house, family)
     asking = await start("nightly-fixer", "tour", "Mend total() in the basket project", labels={"team": "shop"})
     await until(lambda: takes(house, asking, 4), "the tour is under way")
     await teller.note(asking, "Leave the public signature of total() as it is.")
     await house.reach(asking, "waiting")
     await teller.note(asking, "Name the changed line in your summary.")
-    return Night(asking=asking, slow=slow, family=family)
+    return Night(asking=asking, tripped=runaway, family=family)
 
 
 async def takes(house: House, run: str, turn: int) -> bool:
@@ -132,10 +166,17 @@ async def busy(house: House, run: str) -> None:
     await until(napping, "both sub-agents work")
 
 
-Picture = Callable[[Page], Awaitable[None]]
+def opened(path: str) -> Picture:
+    """A page that is what it is as soon as it is there."""
+
+    async def arrange(page: Page) -> None:
+        await page.goto(path)
+        await expect(page.get_by_role("heading", level=1)).to_be_visible()
+
+    return arrange
 
 
-def pictures(night: Night) -> dict[str, Picture]:
+def pictures(night: Night, start: Start) -> dict[str, Picture]:
     async def fleet(page: Page) -> None:
         await page.goto("/")
         await is_live(page)
@@ -145,16 +186,24 @@ def pictures(night: Night) -> dict[str, Picture]:
         await is_live(page)
         await expect(page.locator(".ask")).to_be_visible()
 
+    async def tripped(page: Page) -> None:
+        await page.goto(f"/runs/{night.tripped}/")
+        await is_live(page)
+        await expect(page.locator('[data-final="tripped"]')).to_be_visible()
+
     async def streaming(page: Page) -> None:
-        await page.goto(f"/runs/{night.slow}/")
+        # It writes for a minute, and the one before may have ended.
+        slow = await start("on-call-helper", "slow", "Read me the log of the night watch, slowly")
+        await page.goto(f"/runs/{slow}/")
         await is_live(page)
         await grows(stream(page), 200)
 
     async def dialog(page: Page) -> None:
         await page.goto(f"/runs/{night.family}/")
         await is_live(page)
-        await page.keyboard.press("i")
-        if not await page.get_by_role("dialog").is_visible():
+        if page.viewport_size == DESK:
+            await page.keyboard.press("i")
+        else:
             await page.locator(".thumb .danger").tap()
         await page.get_by_label("Reason").fill("queue 2 is drained by hand")
 
@@ -167,30 +216,79 @@ def pictures(night: Night) -> dict[str, Picture]:
         await page.context.clear_cookies(name="sessionid")
         await page.goto("/sign-in/")
 
-    return {"fleet": fleet, "run": run, "stream": streaming, "interrupt": dialog, "start": form, "sign-in": door}
+    return {
+        "fleet": fleet,
+        "run": run,
+        "tripped": tripped,
+        "postmortem": opened(f"/runs/{night.tripped}/postmortem"),
+        "stream": streaming,
+        "interrupt": dialog,
+        "start": form,
+        "sign-in": door,
+    }
 
 
-async def photograph(context: BrowserContext, night: Night, folder: Path, suffix: str) -> None:
+# What an admin sees.
+ROOMS = {
+    "inbox": opened("/inbox/"),
+    "agents": opened("/agents/"),
+    "agent": opened("/agents/nightly-fixer/"),
+    "agent-versions": opened("/agents/nightly-fixer/versions/"),
+    "agent-edit": opened("/agents/nightly-fixer/edit/"),
+    "agent-compare": opened("/agents/-/compare/?a=default&b=nightly-fixer"),
+    "workers": opened("/workers/"),
+    "credentials": opened("/credentials/"),
+    "audit": opened("/audit/"),
+    "account": opened("/account/"),
+    "styleguide": opened("/styleguide"),
+    "policies": opened("/policies/"),
+    "policy": opened("/policies/nightly/"),
+    "policy-default": opened("/policies/default/"),
+    "policy-versions": opened("/policies/nightly/versions/"),
+    "policy-edit": opened("/policies/nightly/edit/?from=nightly@1"),
+    "policy-compare": opened("/policies/-/compare/?a=strict&b=nightly"),
+    "backtest": opened("/policies/-/backtest/"),
+    "suggest": opened("/policies/-/suggest/"),
+    "incidents": opened("/incidents/"),
+    "incident-rules": opened("/incidents/rules/"),
+    "alert-routes": opened("/alert-routes/"),
+    "alert-route-new": opened("/alert-routes/new/"),
+    "schedules": opened("/schedules/"),
+    "schedule-new": opened("/schedules/-/new/"),
+    "example": opened("/example/"),
+}
+
+
+async def photograph(context: BrowserContext, wanted: dict[str, Picture], folder: Path, look: tuple[str, str]) -> None:
     page = await context.new_page()
-    for name, arrange in pictures(night).items():
+    for name, arrange in wanted.items():
+        if (folder / file_of(name, *look)).exists():
+            continue
         await arrange(page)
-        await page.screenshot(path=folder / f"{name}-{suffix}.png", animations="disabled", caret="initial")
+        picture = await page.screenshot(animations="disabled", caret="initial")
+        (folder / file_of(name, *look)).write_bytes(shrunk(picture))
 
 
 async def take(house: House, browser: Browser, scripts: Scripts, folder: Path) -> None:
-    cookies = await sign_in(browser, house, "ann")
-    context = await browser.new_context(base_url=house.base, storage_state=cookies)
-    night = await play(house, Teller(house, await context.new_page()), scripts)
+    ann, ada = await sign_in(browser, house, "ann"), await sign_in(browser, house, "ada")
+    context = await browser.new_context(base_url=house.base, storage_state=ann)
+    page = await context.new_page()
+    teller = Teller(house, page)
+    night = await play(house, teller, scripts)
+    after = await play_on(house, page, teller.start, scripts, night.tripped)
+    rooms = ROOMS | pictures_after(after, opened)
     for theme in THEMES:
         for size, profile in SIZES.items():
-            shown = await browser.new_context(base_url=house.base, storage_state=cookies, **profile)
-            await shown.add_cookies([{"name": "theme", "value": theme, "url": house.base}])
-            await photograph(shown, night, folder, f"{theme}-{size}")
-            await shown.close()
+            for who, wanted in ((ann, pictures(night, teller.start)), (ada, rooms)):
+                shown = await browser.new_context(base_url=house.base, storage_state=who, **profile)
+                await shown.add_cookies([{"name": "theme", "value": theme, "url": house.base}])
+                await photograph(shown, wanted, folder, (theme, size))
+                await shown.close()
 
 
 async def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
+    expect.set_options(timeout=30_000)
     scripts = Scripts()
     with house() as running:
         async with ScriptedServer(scripts.answer, port=running.scripted_port) as server, async_playwright() as driver:
@@ -198,6 +296,8 @@ async def main(folder: Path) -> None:
             browser = await driver.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
             await take(running, browser, scripts, folder)
             await browser.close()
+    names = {path.name.rsplit("-", 2)[0] for path in folder.glob("*.webp")}
+    folder.with_suffix(".md").write_text(index(names, folder.name), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -125,6 +125,16 @@ def test_without_sockets_the_page_asks_again_and_says_so(window: Window):
     expect(page.locator("#turn-1")).to_be_visible()
 
 
+def test_without_sockets_the_fleet_asks_again_and_says_so(window: Window):
+    make_run()
+    page = window.page()
+    page.route_web_socket(re.compile("/ws/"), lambda socket: socket.close())
+    page.goto("/")
+    expect(page.locator("#badge")).to_have_attribute("data-state", "polling", timeout=20_000)
+    later = make_run(task="Came while nothing but asking was left")
+    expect(page.locator(f"#run-{later.pk}")).to_be_attached(timeout=15_000)
+
+
 def test_a_note_is_sent_without_leaving_and_its_receipt_moves(window: Window):
     run = make_run()
     page = window.page()
@@ -204,6 +214,20 @@ def test_an_interrupt_says_what_it_cuts_and_is_followed_to_its_end(window: Windo
     expect(page).to_have_title(re.compile("Interrupted"))
 
 
+def test_a_link_in_an_alert_opens_the_dialog_and_stops_nothing_by_itself(window: Window):
+    run = make_run()
+    page = window.page()
+    live(page, f"/runs/{run.pk}/#interrupt-dialog")
+    expect(page.locator("#interrupt-dialog")).to_be_visible()
+    assert not Command.objects.exists()
+    page.click("#interrupt-confirm")
+    expect(page.locator("#side-stop")).to_have_attribute("data-stop", "requested ")
+    write(run, kinds.RunCompleted(final="done meanwhile"))
+    live(page, f"/runs/{run.pk}/?again#interrupt-dialog")
+    expect(page.locator("#interrupt-open")).to_have_attribute("aria-disabled", "true")
+    expect(page.locator("#interrupt-dialog")).to_be_hidden()
+
+
 def test_bare_keys_only_look(window: Window):
     run = make_run()
     page = window.page()
@@ -243,6 +267,30 @@ def test_the_fleet_patches_rows_in_place_and_holds_new_ones_back(window: Window)
     write(third, kinds.RunCompleted(final="done"))
     expect(page.locator(f"#run-{third.pk} .state")).to_contain_text("Completed")
     expect(page.locator("#strip")).to_contain_text("2 running")
+
+
+def test_the_fleet_stays_a_page_long_however_many_runs_change_and_older_ones_follow_on_the_next(window: Window):
+    runs = [make_run() for _ in range(62)]
+    page = window.page()
+    live(page, "/")
+    rows = page.locator(".run-row")
+    expect(rows).to_have_count(60)
+    write(runs[0], TurnStarted(), turn=3)
+    write(runs[-1], TurnStarted(), turn=4)
+    expect(page.locator(f"#run-{runs[-1].pk} .c-turn b")).to_have_text("4")
+    page.wait_for_timeout(400)
+    expect(rows).to_have_count(60)
+    expect(page.locator("[data-new-pill]")).to_be_hidden()
+    runs += [make_run() for _ in range(63)]
+    expect(page.locator(f"#run-{runs[-1].pk}")).to_be_visible()
+    ids = "nodes => nodes.map(n => n.dataset.run)"
+    page.wait_for_timeout(600)
+    newest = rows.evaluate_all(ids)
+    assert len(newest) <= 120
+    page.get_by_role("link", name="Older runs").click()
+    expect(page.locator(f"#run-{newest[0]}")).to_have_count(0)
+    every = [run.pk for run in reversed(runs)]
+    assert newest + rows.evaluate_all(ids) == every[: len(newest) + rows.count()]
 
 
 def test_a_phone_can_stop_a_run(window: Window):

@@ -8,7 +8,7 @@ from agents.events import Event
 from agents.kinds import BatchPlanned, CallCompleted, CallLate, CallRetried, CallStarted
 from control.dashboard.folds.fold import TURNS, RunFold, on
 from control.dashboard.folds.words import arguments, lanes
-from control.dashboard.plain import preview
+from control.plain import preview
 
 BAD = frozenset({"error", "timeout", "effect_unknown"})
 
@@ -165,6 +165,8 @@ def _row(
         f"call-{call}", where, part, event.seq, slots=slots, call=call, operation=operation,
         name=name or (seen.context["name"] if seen else ""), **context,
     )  # fmt: skip
+    if seen is None:
+        fold.tell_early(call, event)
 
 
 def _spend(fold: RunFold, event: Event, cost: str | None, source: str | None) -> None:

@@ -44,6 +44,8 @@ class RunFold:
         self.asked: dict[str, dict[str, Any]] = {}
         # Which element tells of an event that is told in a call's row: evidence links lead there.
         self.rows: dict[int, str] = {}
+        # Verdicts on calls that have no row yet: each waits for its row, so that it stands below it.
+        self.early: dict[str, list[tuple[Event, dict[str, Any]]]] = {}
         self.ended = False
         # Summaries that lag behind their turns until the end of `feed`: one making each, however many events came.
         self._outlines: dict[int, None] = {}
@@ -60,6 +62,10 @@ class RunFold:
     def _apply(self, event: Event) -> None:
         if event.turn is not None and event.turn > self.turn:
             self.turn = event.turn
+        if self.early and event.kind.startswith(("run.", "turn.")):
+            # What has no row by now gets none: its verdict stands in the turn itself.
+            for call in list(self.early):
+                self.tell_early(call, event)
         handler = HANDLERS.get(event.kind)
         known = type(event.data).kind == event.kind
         try:
@@ -97,11 +103,17 @@ class RunFold:
         slot = f"after-{call or event.call}"
         return slot if self.document.holds(slot) else self.body(event)
 
-    def fact(self, event: Event, parent: str | None = None, **context: Any) -> Node:
-        """A part of its own for this event, from the template named after its kind."""
+    def fact(self, event: Event, parent: str | None = None, *, seq: int | None = None, **context: Any) -> Node:
+        """A part of its own for this event, from the template named after its kind; `seq`: it comes later than that."""
         part = event.kind.replace(".", "_")
         where = parent or self.body(event)
-        return self.document.put(f"event-{event.seq}", where, part, event.seq, at=event.at, data=event.data, **context)
+        id = f"event-{event.seq}"
+        return self.document.put(id, where, part, seq or event.seq, at=event.at, data=event.data, **context)
+
+    def tell_early(self, call: str, event: Event) -> None:
+        """Show what waited for a call's row, as a change that `event` brings: viewers have seen what lies between."""
+        for early, context in self.early.pop(call, ()):
+            self.fact(early, self.after(early), seq=event.seq, **context)
 
     def outline(self, number: int) -> None:
         """The outline's row of this turn is out of date."""

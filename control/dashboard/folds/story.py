@@ -3,11 +3,13 @@
 from agents.events import Event
 from agents.kinds import CommandReceived, EditRecorded, SteerInjected, VerdictIssued
 from agents.kinds import RunInterrupted as Interrupted
+from agents.kinds import RunTripped as Tripped
 from control.dashboard.folds.calls import close_open
 from control.dashboard.folds.fold import TURNS, RunFold, on
+from control.dashboard.folds.verdicts import tripped_words, verdict_words
 
 
-@on("run.queued", "run.started", "memory.injected", "run.requeued")
+@on("run.queued", "run.replayed", "run.forked", "run.started", "memory.injected", "run.requeued")
 def beginning(fold: RunFold, event: Event) -> None:
     fold.fact(event, TURNS)
 
@@ -41,8 +43,11 @@ def steer_injected(fold: RunFold, event: Event) -> None:
 @on("verdict.issued")
 def verdict_issued(fold: RunFold, event: Event) -> None:
     assert isinstance(event.data, VerdictIssued)
-    links = [(seq, fold.rows.get(seq, f"event-{seq}")) for seq in event.data.evidence[:8]]
-    fold.fact(event, fold.after(event), links=links)
+    words = verdict_words(fold, event.data)
+    if event.call in fold.asked and f"call-{event.call}" not in fold.document.nodes:
+        fold.early.setdefault(event.call, []).append((event, words))
+    else:
+        fold.fact(event, fold.after(event), **words)
     turn = fold.turns.get(event.turn or 0)
     if turn is not None:
         turn.verdicts += 1
@@ -66,4 +71,6 @@ def end(fold: RunFold, event: Event) -> None:
     close_open(fold, event)
     fold.ended = True
     stopped = event.data.stopped if isinstance(event.data, Interrupted) else None
-    fold.fact(event, TURNS, stopped=stopped)
+    fold.fact(
+        event, TURNS, stopped=stopped, **(tripped_words(fold, event.data) if isinstance(event.data, Tripped) else {})
+    )

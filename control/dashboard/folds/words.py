@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from control.dashboard.plain import first_line
+from control.plain import first_line
 
 # The first of these that a call has is what a reader looks for.
 TELLING = ("command", "path", "pattern", "query", "question", "task", "url", "name", "file", "text")

@@ -2,15 +2,19 @@
 
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 import orjson
 from django import template
+from django.template.loader import render_to_string
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from agents.events import stamp
-from control.dashboard import plain
+from control import plain, prose
+from control.coloured import coloured
+from control.dashboard import states
 
 register = template.Library()
 
@@ -19,6 +23,18 @@ register = template.Library()
 def seen(value: Any) -> str:
     """Text from agents: escapes stripped, hidden characters shown. Autoescaping follows."""
     return "" if value is None else plain.visible(str(value))
+
+
+@register.filter
+def terminal(value: Any) -> SafeString:
+    """What a tool wrote, with its colours as classes."""
+    return coloured(str(value or ""))
+
+
+@register.filter
+def laid_out(value: Any) -> SafeString:
+    """What a model wrote, with its Markdown laid out; empty where that would say the same."""
+    return prose.laid_out(str(value or ""))
 
 
 @register.filter
@@ -102,6 +118,13 @@ def duration(value: Any) -> str:
 
 
 @register.filter
+def took(run: Any) -> str:
+    """From a run's start to its end."""
+    begun, ended = run.started_at, run.finished_at
+    return duration((ended - begun).total_seconds()) if begun and ended else ""
+
+
+@register.filter
 def stop_seconds(value: Any) -> str:
     """Seconds of a stop, with two figures behind the point; milliseconds where these would say nothing."""
     if value is None:
@@ -119,29 +142,31 @@ def _moment(value: Any) -> datetime | None:
     return value if isinstance(value, datetime) else None
 
 
-@register.filter
-def clock(value: Any) -> SafeString:
-    """A time of day in UTC; the script adds local and relative time on hover."""
+def _time(value: Any, form: str, otherwise: str) -> SafeString:
+    """A time in UTC in this form; the script adds local and relative time on hover."""
     moment = _moment(value)
     if moment is None:
-        return SafeString("")
+        return SafeString(otherwise)
     moment = moment.astimezone(UTC)
-    return format_html(
-        '<time datetime="{}" title="{} UTC">{}</time>', stamp(moment), moment.strftime("%Y-%m-%d %H:%M:%S"),
-        moment.strftime("%H:%M:%S"),
-    )  # fmt: skip
+    whole = moment.strftime("%Y-%m-%d %H:%M:%S")
+    return format_html('<time datetime="{}" title="{} UTC">{}</time>', stamp(moment), whole, moment.strftime(form))
+
+
+@register.filter
+def clock(value: Any) -> SafeString:
+    """A time of day."""
+    return _time(value, "%H:%M:%S", "")
 
 
 @register.filter
 def clock_short(value: Any) -> SafeString:
-    moment = _moment(value)
-    if moment is None:
-        return SafeString("–")
-    moment = moment.astimezone(UTC)
-    return format_html(
-        '<time datetime="{}" title="{} UTC">{}</time>', stamp(moment), moment.strftime("%Y-%m-%d %H:%M:%S"),
-        moment.strftime("%H:%M"),
-    )  # fmt: skip
+    return _time(value, "%H:%M", "–")
+
+
+@register.filter
+def day(value: Any) -> SafeString:
+    """Day and time of something that may be long ago."""
+    return _time(value, "%Y-%m-%d %H:%M", "–")
 
 
 @register.filter
@@ -152,6 +177,16 @@ def still(value: Any) -> SafeString:
         return SafeString("")
     word = moment.astimezone(UTC).strftime("%H:%M:%S")
     return format_html('<time datetime="{}" data-since>since {}</time>', stamp(moment), word)
+
+
+@register.filter
+def countdown(value: Any) -> SafeString:
+    """When something ends; the script counts down to it."""
+    moment = _moment(value)
+    if moment is None:
+        return SafeString("")
+    word = moment.astimezone(UTC).strftime("%H:%M:%S")
+    return format_html('<time datetime="{}" data-until>at {} UTC</time>', stamp(moment), word)
 
 
 @register.filter
@@ -175,20 +210,59 @@ def field(mapping: Any, name: str) -> Any:
         return None
 
 
-@register.inclusion_tag("_icon.html")
-def icon(name: str, label: str = "") -> dict[str, str]:
+@register.filter
+def words(code: Any) -> str:
+    """`write_memory` as people say it."""
+    return str(code).replace("_", " ")
+
+
+@register.filter
+def spread(value: Any, fuse: str) -> str:
+    """A number in the unit of the fuse that would hold it."""
+    if fuse == "max_cost":
+        return money(value)
+    return duration(value) if fuse == "max_seconds" else count(int(value))
+
+
+@register.filter
+def browser(agent: Any) -> str:
+    """A browser and its system by name, from what it says of itself; more is nobody's business."""
+    text = str(agent or "")
+    names = ("Edg/Edge", "OPR/Opera", "Firefox/Firefox", "Chrome/Chrome", "Safari/Safari", "curl/curl")
+    name = next((word for word in names if word.split("/")[0] + "/" in text), "/A program").split("/")[1]
+    systems = ("iPhone", "iPad", "Android", "Windows", "Mac OS", "Linux")
+    system = next((word for word in systems if word in text), "")
+    return f"{name} on {system}" if system else name
+
+
+# The same few stand hundreds of times on a page, so each is written once.
+@register.simple_tag
+@lru_cache(maxsize=512)
+def icon(name: str, label: str = "") -> SafeString:
     """One of our own icons. Without a label it is decoration and hidden from screen readers."""
-    return {"name": name, "label": label}
+    return render_to_string("_icon.html", {"name": name, "label": label})
 
 
-@register.inclusion_tag("_gauge.html")
-def gauge(share: float | None, label: str = "") -> dict[str, Any]:
+@register.simple_tag
+@lru_cache(maxsize=16)
+def ladder(rung: str | None) -> SafeString:
+    """The ladder's rungs as pips, filled up to this one."""
+    return render_to_string("runs/_pips.html", {"rung": rung, "pips": states.pips(rung)})
+
+
+@register.simple_tag
+def gauge(share: float | None, label: str = "") -> SafeString:
     """A bar of how much of a limit is used; amber from 80 %, red from 92 %. No limit, no bar."""
     if share is None:
-        return {"width": None}
+        return SafeString("")
     width = max(0.0, min(100.0, float(share) * 100))
     level = "over" if width >= 92 else "warn" if width >= 80 else "ok"
-    return {"width": round(width, 1), "level": level, "label": label}
+    return _bar(round(width, 1), level, label)
+
+
+@lru_cache(maxsize=1024)
+def _bar(width: float, level: str, label: str) -> SafeString:
+    return render_to_string("_gauge.html", {"width": width, "level": level, "label": label})
 
 
 # Call state -> (icon, colour class, word)
@@ -198,7 +272,7 @@ CALLS = {
     "ok": ("check", "completed", ""),
     "error": ("cross", "failed", "error"),
     "blocked": ("blocked", "failed", "not executed"),
-    "stub": ("blocked", "waiting", "stubbed"),
+    "stub": ("blocked", "waiting", "unchanged"),
     "denied": ("blocked", "waiting", "denied"),
     "dry_run": ("queued", "muted", "dry run"),
     "not_started": ("queued", "muted", "not started"),

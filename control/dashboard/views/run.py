@@ -2,22 +2,24 @@
 
 from typing import Any
 
-import orjson
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.safestring import mark_safe
 
-from control.dashboard import documents, side
+from control.coloured import coloured
+from control.dashboard import again, documents, payloads, side
 from control.dashboard.folds import CHART, MARKS, OUTLINE
 from control.dashboard.frames import patches
+from control.dashboard.payloads import Payload
 from control.dashboard.render import root_html, turns_html
-from control.runs.models import Artifact, Call, Event, Run
+from control.runs.models import Event, Run
 
 TURNS_SHOWN = 30
 OUTLINE_SHOWN = 300
-# Above this a whole result is shown cut; the rest is in its artifact.
-WHOLE = 2_000_000
+# A turn that is looked up stands among as many that follow it.
+TURNS_AFTER = 8
 
 
 def find(run_id: Any) -> Run:
@@ -55,8 +57,26 @@ def page(request: HttpRequest, run_id: str) -> HttpResponse:
         "historic": before is not None,
         "after": after,
         "section": "run",
+        "again": again.commands(run, request.build_absolute_uri("/api/runs")),
     }
     return render(request, "runs/run.html", context)
+
+
+@login_required
+def at(request: HttpRequest, run_id: str, seq: int) -> HttpResponse:
+    """Where the page tells of one event of the log, also if that turn is no longer among the newest."""
+    run = find(run_id)
+    row = Event.objects.filter(run_id=run.pk, seq=seq).values_list("turn", flat=True)
+    if not row:
+        raise Http404("There is no event of this number.")
+    turn = row[0]
+    with documents.opened(run.pk) as kept:
+        kept.extend()
+        fold = kept.fold
+        target = fold.rows.get(seq) or (f"event-{seq}" if f"event-{seq}" in fold.document.nodes else f"turn-{turn}")
+        later = [number for number in fold.turns if turn is not None and number > turn]
+    query = f"?before={later[TURNS_AFTER]}" if len(later) >= TURNS_SHOWN else ""
+    return redirect(f"{reverse('run', kwargs={'run_id': run.pk})}{query}#{target}")
 
 
 @login_required
@@ -92,38 +112,42 @@ def _problem(code: str, message: str, **detail: Any) -> HttpResponse:
     return JsonResponse({"error": {"code": code, "message": message, "detail": detail}}, status=400)
 
 
-@login_required
-def call(request: HttpRequest, run_id: str, call_id: str) -> HttpResponse:
-    """One call with its whole result, which the run page only previews. `?plain=1` gives the text alone."""
-    run = find(run_id)
-    row = Call.objects.filter(run_id=run.pk, id=call_id).first()
-    event = (
-        Event.objects.filter(run_id=run.pk, seq=row.completed_seq).values_list("body", flat=True).first()
-        if row and row.completed_seq
-        else None
-    )
-    if event is None:
+def _payload(run: Run, call_id: str) -> Payload:
+    found = payloads.of_call(run.pk, call_id)
+    if found is None:
         raise Http404("This call has no result yet.")
-    data = orjson.loads(event)["data"]
-    text = str(data.get("result") or data.get("text") or "")
-    note = ""
-    artifact = data.get("artifact")
-    if isinstance(artifact, dict):
-        kept = Artifact.objects.filter(pk=str(artifact.get("sha256"))).first()
-        if kept is None:
-            note = "The whole result is no longer kept; this is its head and tail."
-        else:
-            text = bytes(kept.content).decode(errors="replace")
-    if len(text) > WHOLE:
-        note, text = f"Cut: the first {WHOLE:,} of {len(text):,} characters.", text[:WHOLE]
+    return found
+
+
+def _at(request: HttpRequest, most: int) -> int:
+    given = request.GET.get("at", "0")
+    return min(int(given), most) if given.isascii() and given.isdigit() and len(given) < 12 else 0
+
+
+@login_required
+def call(request: HttpRequest, run_id: str, call_id: str) -> HttpResponse | StreamingHttpResponse:
+    """One call with its result, a slice at a time (`?at=`). `?plain=1` gives the whole text alone."""
+    run = find(run_id)
+    payload = _payload(run, call_id)
     if request.GET.get("plain"):
-        return HttpResponse(text, content_type="text/plain; charset=utf-8")
+        return StreamingHttpResponse(payload.chunks(), content_type="text/plain; charset=utf-8")
+    at = _at(request, payload.total)
+    text, following = payload.slice(at)
     context = {
         "run": run,
         "call": call_id,
-        "name": data.get("name"),
-        "args": data.get("args"),
-        "result": text,
-        "note": note,
+        "payload": payload,
+        "text": text,
+        "at": at,
+        "end": payload.total if following is None else following,
+        "next": following,
     }
     return render(request, "runs/call.html", context)
+
+
+@login_required
+def piece(request: HttpRequest, run_id: str, call_id: str) -> HttpResponse:
+    """A slice of a result as a fragment: `{html, next, total, note}`."""
+    payload = _payload(find(run_id), call_id)
+    text, following = payload.slice(_at(request, payload.total))
+    return JsonResponse({"html": coloured(text), "next": following, "total": payload.total, "note": payload.note})

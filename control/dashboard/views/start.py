@@ -7,6 +7,7 @@ from django.shortcuts import redirect, render
 
 from control.accounts import audit
 from control.accounts.roles import of_request
+from control.dashboard import rooms
 from control.dashboard.forms import StartForm
 from control.runs import starts
 
@@ -14,15 +15,10 @@ from control.runs import starts
 @login_required
 def page(request: HttpRequest) -> HttpResponse:
     """The form; after a refusal it comes back with everything that was typed."""
+    if answer := rooms.refused(request, "start", "run:new", "/"):
+        return answer
     actor = of_request(request)
-    if actor is None or not actor.may("start"):
-        context = {
-            "title": "Not allowed",
-            "text": "Your role may look, not start runs. Ask an operator.",
-            "back": "/",
-            "back_word": "Back to the fleet",
-        }
-        return render(request, "problem.html", context, status=403)
+    assert actor is not None
     if request.method != "POST":
         form = StartForm(initial={"agent": "default", **request.GET.dict()})
         return render(request, "runs/start.html", {"form": form, "section": "start"})

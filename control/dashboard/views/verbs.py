@@ -16,9 +16,9 @@ from agents.errors import AgentError
 from agents.policy.redaction import make_safe
 from control.accounts import audit
 from control.accounts.roles import of_request
-from control.dashboard import side
+from control.dashboard import asks, side
 from control.dashboard.views.run import find
-from control.runs import inbox, waits
+from control.runs import inbox, limits, waits
 from control.runs.models import Command, Run
 
 NOTE_LONGEST = 20_000
@@ -87,6 +87,20 @@ def _unpause(request: HttpRequest) -> Wish | Told:
     return Wish(kind=CommandKind.UNPAUSE, done="Asked to go on.")
 
 
+def _raise(request: HttpRequest) -> Wish | Told:
+    """One fuse (`fuse`) to a new limit (`limit`), with the reason that the log keeps."""
+    name, value = request.POST.get("fuse", ""), request.POST.get("limit", "").strip()[:40]
+    reason = _said(request.POST.get("raise-reason", ""))[:500]
+    if not reason:
+        return Told(code="no_reason", status=400, text="Say why it is raised: it stands in the log.")
+    try:
+        known = limits.read({name: value}, "raised")
+    except limits.BadLimits as error:
+        return Told(code="bad_limits", status=400, text=str(error))
+    raised = {name: format(limit.value, "f") for name, limit in known.items()}
+    return Wish(kind=CommandKind.RAISE, reason=reason, args={"limits": raised}, done="Asked to raise it.")
+
+
 def _answer(request: HttpRequest) -> Wish | Told:
     """A choice (`choose=call:text`), a decision (`decide=call:approve`) or free text (`call=…` with `text-<call>`)."""
     post = request.POST
@@ -131,6 +145,7 @@ READERS: dict[str, Read] = {
     "pause": _pause,
     "unpause": _unpause,
     "answer": _answer,
+    "raise": _raise,
 }
 
 
@@ -197,6 +212,10 @@ def _issue(run: Run, wish: Wish, by: str) -> Told:
         return Told(code="not_found", status=404, text="There is no run of this id.")
     except AgentError as error:
         return Told(code=error.kind, status=409, text=error.message)
+    if issued.reason == "already_answered" and issued.command is not None:
+        first = asks.answered(issued.command)
+        text = f"{first.by} answered first: {first.says}. Yours was not sent."
+        return Told(code="already_answered", status=200, text=text)
     if not issued.changed:
         return Told(code=issued.reason or "unchanged", status=200, text=f"Nothing changed: {_words(issued.reason)}.")
     return Told(text=wish.done)
@@ -215,7 +234,8 @@ def _say(request: HttpRequest, run: Run, told: Told) -> HttpResponse:
     if "application/json" in request.headers.get("Accept", ""):
         body: dict[str, Any] = {"code": told.code, "message": told.text}
         return JsonResponse(body if told.good else {"error": body}, status=told.status)
-    (messages.success if told.good else messages.error)(request, told.text)
+    took = told.good and told.code != "already_answered"
+    (messages.success if took else messages.error)(request, told.text)
     if told.status == 403:
         context = {
             "title": "Not allowed",
@@ -224,4 +244,4 @@ def _say(request: HttpRequest, run: Run, told: Told) -> HttpResponse:
             "back_word": "Back to the run",
         }
         return render(request, "problem.html", context, status=403)
-    return redirect("run", run_id=run.pk)
+    return redirect("inbox") if request.POST.get("from") == "inbox" else redirect("run", run_id=run.pk)

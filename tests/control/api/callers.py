@@ -30,13 +30,13 @@ class Caller:
     secret: str | None = None
     client: Client | None = None
 
-    def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Reply:
+    def ask(self, method: str, path: str, body: Any = None, *, type: str = "application/json", **headers: str) -> Reply:
         client = self.client or Client()
         sent = {f"HTTP_{name.upper()}": value for name, value in headers.items()}
         if self.secret:
             sent["HTTP_AUTHORIZATION"] = f"Bearer {self.secret}"
         data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-        answer = client.generic(method, path, data, content_type="application/json", **sent)
+        answer = client.generic(method, path, data, content_type=type, **sent)
         raw = b"".join(answer.streaming_content) if answer.streaming else answer.content
         kind = answer.headers.get("Content-Type", "")
         return Reply(answer.status_code, json.loads(raw) if kind == "application/json" else raw, answer.headers)

@@ -17,6 +17,10 @@ def kill(caller: Caller, filter: dict[str, object], **given: object):
     return caller.post("/api/interrupt", {"filter": filter, "reason": "runaway spend", **given})
 
 
+def counts(caller: Caller, bulk: str) -> dict[str, int]:
+    return {name: count for name, count in caller.get(f"/api/bulk/{bulk}").body["counts"].items() if count}
+
+
 def test_a_dry_run_tells_who_would_be_stopped_and_who_not_and_touches_nothing(operator: Caller):
     live = [make_run(agent="scout") for _ in range(4)]
     done = make_run(agent="scout")
@@ -53,7 +57,7 @@ def test_a_run_below_a_matching_one_is_reached_by_its_command(operator: Caller):
     assert [c.run_id for c in Command.objects.all()] == [parent.pk]
     assert operator.get(f"/api/bulk/{bulk}").body["total"] == 2
     write(child, RunInterrupted(command=Command.objects.get().pk, by="x", reason="", stopped=STOPPED))
-    assert operator.get(f"/api/bulk/{bulk}").body["counts"] == {"requested": 1, "stopped": 1}
+    assert counts(operator, bulk) == {"requested": 1, "stopped": 1, "verified": 1}
 
 
 def test_progress_claims_no_more_than_the_log_says(operator: Caller):
@@ -65,8 +69,9 @@ def test_progress_claims_no_more_than_the_log_says(operator: Caller):
     write(runs[1], RunInterrupted(command=commands[runs[1].pk], by="x", reason="", stopped=unsure))
     reply = operator.get(f"/api/bulk/{bulk}")
     BulkOut.model_validate(reply.body)
-    assert reply.body["counts"] == {"stopped": 2, "requested": 1}
-    assert [(line["run"], line["code"]) for line in reply.body["failures"]] == [(runs[1].pk, "unverified")]
+    assert counts(operator, bulk) == {"stopped": 2, "verified": 1, "unverified": 1, "requested": 1}
+    (failure,) = reply.body["failures"]
+    assert (failure["run"], failure["code"], failure["why"]) == (runs[1].pk, "unverified", "worker_frozen")
     assert reply.body["finished"] is False
 
 

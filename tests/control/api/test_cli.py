@@ -64,7 +64,17 @@ def test_login_link_prints_a_link_that_signs_in():
 
 @pytest.mark.django_db
 def test_login_link_without_an_admin_says_what_to_do():
-    assert "manage.py up" in refused("login_link")
+    User.objects.create_user("bob", role=Role.VIEWER)
+    assert "login_link USER" in refused("login_link")
+    assert User.objects.count() == 1
+
+
+@pytest.mark.django_db
+def test_login_link_of_a_house_without_people_makes_the_first_admin_once():
+    first = links.redeem(cli("login_link").rstrip("/").rsplit("/", 1)[1])
+    assert first is not None and first.as_role is Role.ADMIN and not first.has_usable_password()
+    assert links.redeem(cli("login_link").rstrip("/").rsplit("/", 1)[1]) == first
+    assert User.objects.count() == 1
 
 
 @pytest.mark.django_db

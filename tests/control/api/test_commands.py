@@ -214,6 +214,15 @@ def test_limits_are_raised_with_a_reason(operator: Caller):
     assert (command.args, command.reason) == ({"limits": {"max_cost": "5.50", "max_turns": "200"}}, "nearly there")
 
 
+@pytest.mark.parametrize("slip", [{"max_cost": "0.55"}, {"max_cost": "5.50"}, {"max_turns": 500, "max_cost": "5"}])
+def test_a_raise_that_would_lower_a_limit_changes_nothing(operator: Caller, slip: dict[str, object]):
+    path = f"/api/runs/{make_run().pk}/raise"
+    assert operator.post(path, {"limits": {"max_cost": "5.50", "max_turns": 200}, "reason": "more"}).body["changed"]
+    reply = operator.post(path, {"limits": slip, "reason": "a zero too few"})
+    assert (reply.body["changed"], reply.body["reason"]) == (False, "not_higher")
+    assert Command.objects.count() == 1
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -38,6 +38,17 @@ def test_saving_makes_a_new_version_and_keeps_the_old(admin: Caller):
     assert (row.action, row.before["version"], row.after["version"]) == ("write_agent", 1, 2)
 
 
+def test_an_agents_limits_may_be_of_a_whole_day_and_are_audited(admin: Caller):
+    limits = {"max_turns": 5, "max_cost_per_day": "2.50", "max_tokens_per_day": 1_000_000}
+    saved = admin.put("/api/agents/scout", SCOUT | {"limits": limits})
+    told = {"max_turns": "5", "max_cost_per_day": "2.50", "max_tokens_per_day": "1000000"}
+    assert (saved.status, saved.body["limits"]) == (201, told)
+    row = AuditEntry.objects.order_by("pk").last()
+    assert row is not None and row.after["limits"] == told
+    reply = admin.put("/api/agents/scout", SCOUT | {"limits": {"max_cost_per_day": "much"}})
+    assert reply.status == 422 and "max_cost_per_day" in str(reply.body)
+
+
 def test_saving_what_is_there_changes_nothing(admin: Caller):
     admin.put("/api/agents/scout", SCOUT)
     again = admin.put("/api/agents/scout", SCOUT)
@@ -115,7 +126,7 @@ def test_a_name_that_is_none_is_refused(admin: Caller, name: str):
 
 
 def test_a_policy_is_saved_and_read_back(admin: Caller):
-    body = {"fuses": {"max_steps": 40}, "ladder": {"read_file": {"identity": ["path"]}}}
+    body = {"fuses": {"max_steps": 40}, "ladder": {"block": 3, "identity": {"read_file": ["path"]}}}
     assert admin.put("/api/policies/mine", {"body": body}).status == 201
     assert admin.get("/api/policies/mine").body["body"] == body
 
@@ -133,3 +144,20 @@ def test_a_policy_is_saved_and_read_back(admin: Caller):
 def test_a_policy_that_could_not_work_is_not_saved(admin: Caller, body: dict):
     assert admin.put("/api/policies/mine", {"body": body}).status == 422
     assert not Policy.objects.filter(name="mine").exists()
+
+
+def test_a_policy_is_taken_and_given_as_toml(admin: Caller):
+    path, toml, text = "/api/policies/mine", "application/toml", "# why so few\n[fuses]\nmax_steps = 7\n"
+    assert admin.put("/api/policies/mine", {"toml": text, "reason": "the night of the 3rd"}).status == 201
+    row = admin.get("/api/policies/mine").body
+    assert (row["body"], row["reason"]) == ({"fuses": {"max_steps": 7}}, "the night of the 3rd")
+    shown = admin.get("/api/policies/mine", accept="application/toml")
+    assert shown.body.decode() == text and shown.headers["Content-Type"].startswith("application/toml")
+    raw = admin.ask("PUT", f"{path}?version=1", text.replace("7", "8").encode(), type=toml)
+    assert (raw.status, raw.body["version"]) == (200, 2)
+    assert admin.ask("PUT", f"{path}?version=1", text.encode(), type=toml).code == "version_conflict"
+    assert admin.put("/api/policies/mine", {"body": {"fuses": {"max_steps": 8}}}).body["changed"] is False
+    assert admin.get("/api/policies/mine", accept="application/toml").body.startswith(b"# why")
+    for body in ({}, {"body": {}, "toml": ""}, {"toml": "["}):
+        assert admin.put("/api/policies/mine", body).status == 422
+    assert admin.ask("PUT", "/api/agents/mine", text.encode(), type=toml).status == 422

@@ -11,37 +11,9 @@ from control.accounts.roles import NEEDED
 from control.api.auth import Needs
 from control.api.room import api
 from tests.control.api.callers import UNKNOWN, Caller, caller
+from tests.control.permissions import API as EXPECTED
 
 ROLES = [role.value for role in Role]
-EXPECTED = {
-    ("GET", "/runs"): "viewer",
-    ("POST", "/runs"): "operator",
-    ("GET", "/runs/{run_id}"): "viewer",
-    ("GET", "/runs/{run_id}/events"): "viewer",
-    ("GET", "/runs/{run_id}/calls.jsonl"): "viewer",
-    ("POST", "/runs/{run_id}/interrupt"): "operator",
-    ("POST", "/runs/{run_id}/steer"): "operator",
-    ("POST", "/runs/{run_id}/pause"): "operator",
-    ("POST", "/runs/{run_id}/unpause"): "operator",
-    ("POST", "/runs/{run_id}/answer"): "operator",
-    ("POST", "/runs/{run_id}/raise"): "operator",
-    ("GET", "/commands/{command_id}"): "viewer",
-    ("DELETE", "/commands/{command_id}"): "operator",
-    ("POST", "/interrupt"): "operator",
-    ("GET", "/bulk/{bulk_id}"): "viewer",
-    ("GET", "/blocks"): "viewer",
-    ("DELETE", "/blocks/{block_id}"): "operator",
-    ("GET", "/agents"): "viewer",
-    ("GET", "/agents/{name}"): "viewer",
-    ("PUT", "/agents/{name}"): "admin",
-    ("GET", "/agents/{name}/memory"): "viewer",
-    ("POST", "/agents/{name}/memory"): "operator",
-    ("PUT", "/agents/{name}/memory/{note}"): "operator",
-    ("DELETE", "/agents/{name}/memory/{note}"): "operator",
-    ("GET", "/policies"): "viewer",
-    ("GET", "/policies/{name}"): "viewer",
-    ("PUT", "/policies/{name}"): "admin",
-}
 
 
 def operations() -> Iterator[tuple[str, str, Operation]]:

@@ -7,11 +7,15 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.staticfiles import finders
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
 from agents.kinds import RunInterrupted
+from control.api import health
+from control.api.health import PULSE
 from control.runs.bus_unix import socket_path
-from control.runs.models import Worker
+from control.runs.models import Chore, Worker
 from tests.control.api.callers import Caller
 from tests.control.records import make_run, write
 
@@ -55,6 +59,32 @@ def test_not_ready_while_no_worker_was_seen_lately(stranger: Caller, reachable_b
     assert (reply.status, reply.body["ready"]) == (503, False)
     assert reply.body["workers"]["ok"] is False and reply.body["workers"]["age_s"] > 50
     assert reply.body["desk"]["ok"] is True
+    assert reply.body["reasons"] == ["worker: last seen 60 s ago, the limit is 15 s"]
+    assert reply.body["workers"]["limit_s"] == 15
+
+
+def test_not_ready_while_a_desk_is_there_and_its_chores_stand_still(stranger: Caller, reachable_bus: None):
+    seen("worker"), seen("desk")
+    Chore.objects.create(name=PULSE, owner="d", until=timezone.now() - timedelta(seconds=40))
+    reply = stranger.get("/readyz")
+    assert reply.status == 503
+    assert re.fullmatch(r"desk: its chores last moved 46 s ago, the limit is 21 s", reply.body["reasons"][0])
+
+
+def test_not_ready_while_no_process_was_ever_there(stranger: Caller, reachable_bus: None):
+    reply = stranger.get("/readyz")
+    assert reply.body["reasons"] == [
+        "worker: none is there; start one with 'manage.py worker'",
+        "desk: none is there; start one with 'manage.py desk'",
+    ]
+
+
+def test_not_ready_before_the_database_has_its_newest_form(stranger: Caller, reachable_bus: None, monkeypatch):
+    seen("worker"), seen("desk")
+    monkeypatch.setattr(health, "_migrated", False)
+    MigrationRecorder(connection).migration_qs.filter(app="runs").order_by("-id")[0].delete()
+    reply = stranger.get("/readyz")
+    assert (reply.status, reply.body["database"]["unapplied_migrations"]) == (503, 1)
 
 
 def test_not_ready_while_the_bus_is_away(stranger: Caller, settings, tmp_path):
@@ -62,7 +92,9 @@ def test_not_ready_while_the_bus_is_away(stranger: Caller, settings, tmp_path):
     seen("worker"), seen("desk")
     reply = stranger.get("/readyz")
     assert reply.status == 503
-    assert reply.body["bus"] == {"ok": False, "age_s": None, "problem": "FileNotFoundError"}
+    bus = reply.body["bus"]
+    assert (bus["ok"], bus["age_s"], bus["problem"]) == (False, None, "FileNotFoundError")
+    assert reply.body["reasons"] == ["bus: does not answer (FileNotFoundError)"]
 
 
 def test_a_bus_that_is_silent_does_not_hold_readiness_for_long(stranger: Caller, settings):
@@ -86,10 +118,8 @@ def test_metrics_are_prometheus_text(stranger: Caller, settings):
     assert reply.headers["Content-Type"].startswith("text/plain; version=0.0.4")
     assert 'pilothouse_runs{status="running"} 1\n' in text
     assert 'pilothouse_runs{status="interrupted"} 1\n' in text
-    assert "pilothouse_stops 1\n" in text
-    assert 'pilothouse_stop_seconds{quantile="0.5"}' in text
-    for line in text.splitlines():
-        assert re.fullmatch(r'# (HELP|TYPE) \w+ .+|\w+(\{\w+="[\w.]+"\})? [0-9.e+-]+', line), line
+    assert "pilothouse_stops_last_hour 1\n" in text
+    assert 'pilothouse_stop_last_hour_seconds{quantile="0.5"}' in text
 
 
 def _operator() -> str:

@@ -14,7 +14,7 @@ from pytest_django.fixtures import Settings
 from websockets.sync.client import ClientConnection, connect
 
 from control.accounts.models import Role, Token, User
-from control.dashboard import documents
+from control.dashboard import documents, fleet_rows
 from control.runs.clock import database_now
 from tests.bench.harness import free_port
 from tests.control.runs.processes import House, until
@@ -22,10 +22,13 @@ from tests.control.runs.processes import House, until
 
 @pytest.fixture(autouse=True)
 def fresh_documents() -> Iterator[None]:
-    """Documents are kept by run id for the whole process; each test has a database of its own."""
+    """Documents are kept by run id for the whole process, and the fleet's numbers for a moment; each test has a
+    database of its own."""
     documents.forget()
+    fleet_rows.forget_strip()
     yield
     documents.forget()
+    fleet_rows.forget_strip()
 
 
 @pytest.fixture
@@ -114,26 +117,22 @@ def _answers(port: int) -> bool:
 
 
 @pytest.fixture
-def web(
-    transactional_db: None, tmp_path: Path, settings: Settings, published: list[str], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Web]:
+def web(transactional_db: None, tmp_path: Path, settings: Settings, published: list[str]) -> Iterator[Web]:
     """Hints of this process go to the web process's bus, as a worker's would."""
     settings.SECRET_KEY = "test"
     port = free_port()
     house = House(tmp_path, "http://127.0.0.1:9/v1", PORT=str(port), HEARTBEAT_SECONDS="0.5", TRUSTED_ORIGINS="")
-    bus: Any = None
     try:
         house.start("web", "--port", str(port), ready="web on ")
         until(lambda: _answers(port), 20, "the web process listens")
-        if not settings.REDIS_URL:
-            from control.runs import bus as buses
-            from control.runs.bus_unix import UnixBus, socket_path
-
-            bus = UnixBus(socket_path(tmp_path / "bus.sock"))
-            monkeypatch.setattr(buses, "_bus", bus)
         yield Web(house, port)
     finally:
         house.close()
-        if bus is not None:
-            bus.close(0.1)
         sys.stdout.write(house.output())
+
+
+@pytest.fixture
+def admin(person: Callable[[Role], User]) -> Client:
+    client = Client()
+    client.force_login(person(Role.ADMIN))
+    return client

@@ -1,8 +1,12 @@
 """The small deciders behind the sockets: the ring, the window, the hint, the origin, and plain text."""
 
+import asyncio
+from typing import Any
+
 import pytest
 
-from control.dashboard import plain
+from control import plain
+from control.dashboard.consumers import Socket
 from control.dashboard.gate import parse_origin
 from control.dashboard.ring import Chunk, Ring
 from control.dashboard.templatetags.pilothouse import duration, money, short, stop_seconds
@@ -64,6 +68,36 @@ def test_live_text_is_bounded_until_somebody_acknowledges():
     assert window.text_fits(100_000)
 
 
+def test_an_acknowledgement_goes_to_no_thread(monkeypatch: pytest.MonkeyPatch):
+    acknowledged: list[int] = []
+
+    class Open(Socket):
+        async def connect(self) -> None: ...
+
+        def acknowledged(self, seq: int) -> None:
+            acknowledged.append(seq)
+
+    async def refuse() -> None:
+        raise AssertionError("a hop to a thread for each message")
+
+    monkeypatch.setattr("channels.consumer.aclose_old_connections", refuse)
+    said = iter(
+        [
+            {"type": "websocket.connect"},
+            {"type": "websocket.receive", "text": '{"type":"ack","seq":7}'},
+            {"type": "websocket.disconnect", "code": 1000},
+        ]
+    )
+
+    async def receive() -> dict[str, Any]:
+        return next(said)
+
+    async def send(message: dict[str, Any]) -> None: ...
+
+    asyncio.run(Open()({"type": "websocket"}, receive, send))
+    assert acknowledged == [7]
+
+
 def test_a_hint_names_its_run_without_being_parsed():
     assert names(b'{"run":"%b","root":"%b","epoch":1' % (RUN.encode(), ROOT.encode())) == (RUN, ROOT)
     assert names(b'{"run":"%b"}' % RUN.encode()) == (RUN, "")
@@ -93,7 +127,7 @@ def test_an_origin_is_scheme_host_and_port(text: str, origin: tuple[str, str, in
     ("text", "shown"),
     [
         ("plain\n\ttext", "plain\n\ttext"),
-        ("\x1b[31mred\x1b[0m \x1b]0;title\x07x", "red x"),
+        ("\x1b[31mred\x1b[0m \x1b]0;title\x07x", "red ⟨OSC 0;title⟩x"),
         ("a\u202eb", "a⟨U+202E⟩b"),
         ("zero\u200bwidth", "zero⟨U+200B⟩width"),
         ("nul\x00", "nul⟨U+0000⟩"),

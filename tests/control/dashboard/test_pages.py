@@ -1,13 +1,17 @@
 """The pages as a browser without scripts gets them: the fleet, a run, its parts on demand."""
 
 import re
+from collections.abc import Callable
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from agents.commands import CommandKind, Scope
 from agents.ids import new_id
 from agents.kinds import CallCompleted, CallStarted, TurnStarted
+from control.dashboard import fleet_feed
 from control.runs import inbox
 from control.runs.models import Run
 from tests.control.dashboard.pages import page
@@ -19,7 +23,20 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quiet")]
 
 def test_every_page_allows_only_what_this_server_sends(operator: Client):
     run = story().run
-    for path in ("/", f"/runs/{run.pk}/", "/runs/new/", f"/runs/{run.pk}/interrupt"):
+    policies = (
+        "/policies/",
+        "/policies/default/",
+        "/policies/strict/versions/",
+        "/policies/-/compare/?a=strict&b=ladder",
+    )
+    for path in (
+        "/",
+        f"/runs/{run.pk}/",
+        "/runs/new/",
+        f"/runs/{run.pk}/interrupt",
+        f"/runs/{run.pk}/policy/",
+        *policies,
+    ):
         answer = operator.get(path)
         policy = answer["Content-Security-Policy"]
         assert "default-src 'none'" in policy and "script-src 'self'" in policy and "unsafe" not in policy
@@ -37,6 +54,29 @@ def test_the_fleet_tells_state_in_word_and_shape(operator: Client):
     for words in ("Running", "#i-running", "Cut 4.18.0", "releaser", "r.dev", "/ 90"):
         assert words in row
     assert "<b>1</b> running" in html
+
+
+def test_rows_show_their_frozen_limits_and_further_ones_cost_no_further_query(operator: Client):
+    def queries(look: Callable[[], object]) -> int:
+        with CaptureQueriesContext(connection) as asked:
+            look()
+        return len(asked)
+
+    def limited() -> Run:
+        return make_run(spec={"limits": {"max_turns": {"value": "7", "source": "request"}}, "prompt": "x" * 9_000})
+
+    runs = [limited()]
+    assert "/ 7" in page(operator, "/")
+    one = queries(lambda: page(operator, "/"))
+    runs += [limited() for _ in range(5)]
+    assert queries(lambda: page(operator, "/")) == one
+    named = [run.pk for run in runs]
+    assert (
+        queries(lambda: fleet_feed.row_pieces(named, "html"))
+        == queries(lambda: fleet_feed.row_pieces(named, "json"))
+        == 1
+    )
+    assert b"/ 7" in fleet_feed.row_pieces(named, "html")[named[0]].replace(b"<small>", b"")
 
 
 def test_filters_live_in_the_address(operator: Client):
@@ -123,7 +163,7 @@ def test_a_long_result_is_a_preview_and_whole_on_demand(operator: Client):
     assert "the end" not in html and f'href="calls/{call}/"' in html and len(html) < 60_000
     assert "the end" in page(operator, f"/runs/{run.pk}/calls/{call}/")
     plain = operator.get(f"/runs/{run.pk}/calls/{call}/?plain=1")
-    assert plain["Content-Type"].startswith("text/plain") and plain.content.decode() == text
+    assert plain["Content-Type"].startswith("text/plain") and plain.getvalue().decode() == text
     assert operator.get(f"/runs/{run.pk}/calls/{new_id()}/").status_code == 404
 
 

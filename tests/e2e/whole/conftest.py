@@ -32,8 +32,8 @@ async def browser(chromium_path: str) -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def cookies(house: House, browser: Browser) -> dict[str, Any]:
-    """The signed-in profiles of ann, an operator, and vic, a viewer; each signs in by password once."""
-    names = ("ann", "vic")
+    """The signed-in profiles of ann, an operator, vic, a viewer, and ada, an admin; each signs in by password once."""
+    names = ("ann", "vic", "ada")
     states = await asyncio.gather(*(sign_in(browser, house, name) for name in names))
     return dict(zip(names, states, strict=True))
 

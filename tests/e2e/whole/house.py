@@ -10,7 +10,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import httpx
 
+from tests import children
 from tests.bench.harness import PYTHON, free_port
 
 PASSWORD = "fair wind and following sea"
@@ -27,7 +28,7 @@ FOREIGN = ("OPENAI_BASE_URL", "OPENAI_API_KEY", "MODEL", "DRILL_URL", "ALLOWED_B
 PEOPLE = f"""
 from django.utils import timezone
 from control.accounts.models import Role, Token, User
-for name, role in (("ann", "operator"), ("vic", "viewer")):
+for name, role in (("ann", "operator"), ("vic", "viewer"), ("ada", "admin")):
     user = User(username=name, role=role)
     user.set_password({PASSWORD!r})
     user.save()
@@ -90,14 +91,22 @@ class House:
 
 
 @contextmanager
-def house(*, workers: int = 1) -> Iterator[House]:
-    """Start everything, wait until it is ready, and end it all. A test database of its own, in Redis the one named."""
+def house(*, workers: int = 1, more: Mapping[str, str] | None = None) -> Iterator[House]:
+    """Start everything, wait until it is ready, and end it all. A test database of its own, and in Redis a prefix.
+    `more` is set in its environment last."""
     web, drill, scripted = free_port(), free_port(), free_port()
-    with tempfile.TemporaryDirectory(prefix="pilothouse-e2e-") as data, _database() as services:
+    with tempfile.TemporaryDirectory(prefix="pilothouse-e2e-") as data, _database() as services, _prefix() as prefix:
         environment = {name: value for name, value in os.environ.items() if name not in FOREIGN}
-        environment |= {"DATA_DIR": data, "PORT": str(web), "DRILL_URL": f"http://127.0.0.1:{drill}/v1", **services}
+        environment |= {
+            "DATA_DIR": data,
+            "PORT": str(web),
+            "DRILL_URL": f"http://127.0.0.1:{drill}/v1",
+            **services,
+            **prefix,
+        }
         if services:
             environment["ALLOWED_BASE_URLS"] = f"http://127.0.0.1:{scripted}/v1,http://127.0.0.1:9/v1"
+        environment |= more or {}
         base = f"http://127.0.0.1:{web}"
         up = [PYTHON, "manage.py", "up", "--no-drill", "--port", str(web), "--workers", str(workers)]
         with _process([PYTHON, "-m", "agents.drill", "--port", str(drill)], environment, Path(data, "drill.log")):
@@ -115,9 +124,7 @@ def house(*, workers: int = 1) -> Iterator[House]:
 @contextmanager
 def _process(command: list[str], environment: dict[str, str], log: Path) -> "Iterator[subprocess.Popen[bytes]]":
     with log.open("wb") as out:
-        process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
-        )
+        process = children.start(command, env=environment, stdout=out, stderr=out)
         try:
             yield process
         finally:
@@ -127,6 +134,20 @@ def _process(command: list[str], environment: dict[str, str], log: Path) -> "Ite
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait(5)
+
+
+@contextmanager
+def _prefix() -> Iterator[dict[str, str]]:
+    """Its own in the Redis that the environment names; nothing where none is named."""
+    url = os.environ.get("REDIS_URL", "")
+    if not url:
+        yield {}
+        return
+    prefix = children.redis_prefix("e2e")
+    try:
+        yield {"REDIS_PREFIX": prefix}
+    finally:
+        children.forget_redis(url, prefix)
 
 
 @contextmanager

@@ -36,6 +36,20 @@ async def test_every_page_fits_and_keeps_to_itself(visits: Visits, house: House,
     paths = ["/", "/?view=needs", "/?q=nothing+like+it", "/runs/new/", f"/runs/{asking}/", f"/runs/{asking}/interrupt"]
     for path in [*paths, f"/runs/{eight}/", f"/runs/{eight}/calls/{shell}/", f"/runs/{lost}/", "/runs/nowhere/"]:
         await _fits(page, path)
+    policies = ["", "default/", "strict/versions/", "strict/edit/", "-/new/?copy=default", "-/compare/?a=strict&b=off"]
+    admin = await visits.open("/", who="ada", **profile)
+    agents = [
+        "",
+        "default/",
+        "default/versions/",
+        "default/edit/",
+        "-/new/?copy=default",
+        "-/compare/?a=default&b=default",
+    ]
+    rooms = ["/inbox/", "/workers/", "/credentials/", "/audit/", "/account/", "/styleguide"]
+    theirs = [*(f"/policies/{path}" for path in policies), *(f"/agents/{path}" for path in agents)]
+    for path in [*theirs, *rooms, f"/runs/{eight}/policy/"]:
+        await _fits(admin, path)
     stranger = await visits.open("/sign-in/", who=None, **profile)
     await _fits(stranger, "/sign-in/")
     await stranger.get_by_role("button", name="Sign in").click()

@@ -39,6 +39,7 @@ async def test_reload_in_mid_stream_loses_and_doubles_nothing(visits: Visits, ho
     await expect(page.locator("[data-final=completed] .say")).to_have_text(answer["data"]["text"])
 
 
+@pytest.mark.case("A6-02")
 async def test_twenty_dropped_sockets_show_every_event_once_and_in_order(
     visits: Visits, house: House, scripts: Scripts
 ) -> None:

@@ -4,34 +4,26 @@ import argparse
 from typing import Any
 
 from agents.commands import CommandKind, Scope
-from control.api.acts import Act
-from control.api.bulk import decided
-from control.api.cli import Console, me, storable
+from control.api.bulk_cli import BulkConsole, add_filters, filters_of
+from control.api.cli import me, storable
 from control.api.errors import ApiError
-from control.runs import many
+from control.runs import bulks, many
 from control.runs.selection import Selection
 
-FILTERS = ("all", "status", "agent", "label", "project", "q")
 
-
-class Command(Console):
+class Command(BulkConsole):
     help = "Stop one run and its sub-agents, or every run that matches a filter. Prints what was done as JSON."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("run", nargs="?")
-        parser.add_argument("--all", action="store_true", help="every run, narrowed by the filters below if given")
-        parser.add_argument("--status", help="one or several, separated by commas")
-        parser.add_argument("--agent")
-        parser.add_argument("--label", metavar="KEY[=VALUE]")
-        parser.add_argument("--project")
-        parser.add_argument("--q", metavar="TEXT", help="text in the task")
+        add_filters(parser)
         parser.add_argument("--reason")
         parser.add_argument("--scope", choices=[scope.value for scope in Scope], default=Scope.SUBTREE.value)
         parser.add_argument("--dry-run", action="store_true", help="say who would be stopped and who not, and why")
         parser.add_argument("--block-new-starts", action="store_true", help="refuse matching starts until it is lifted")
 
     def act(self, **options: Any) -> None:
-        filters = {name: options[name] for name in FILTERS if options[name]}
+        filters = filters_of(options)
         if (options["run"] is None) == (not filters):
             raise ApiError(
                 "bad_choice", "Name one run, or choose with --all, --status, --agent, --label; one of the two."
@@ -43,17 +35,15 @@ class Command(Console):
         if options["block_new_starts"]:
             raise ApiError("bad_choice", "--block-new-starts goes with a filter, not with one run.")
         if options["dry_run"]:
-            self.say(many.preview(Selection.of(ids=[options["run"]]), block=False))
+            self.say(many.preview(Selection.of(ids=[options["run"]]), block_new_starts=False))
             return
         self.issue(options["run"], CommandKind.INTERRUPT, scope=options["scope"], reason=reason)
 
     def _many(self, chosen: Selection, reason: str, options: dict[str, Any]) -> None:
         block = options["block_new_starts"]
         if options["dry_run"]:
-            self.say(many.preview(chosen, block=block))
+            chosen.refuse_empty()
+            self.say(many.preview(chosen, block_new_starts=block))
             return
-        act = Act(action="interrupt_many", target="runs", reason=reason, filter=chosen.as_json())
-        kill = many.Kill(chosen=chosen, by=me().name, reason=reason, block=block)
-        done = self.perform(act, lambda: decided(kill))
-        kill.carry_out()
-        self.say(done.body)
+        wish = bulks.Wish(kind=CommandKind.INTERRUPT, chosen=chosen, by=me().name, reason=reason, block=block)
+        self.carry_out(wish, options["wait"])

@@ -6,6 +6,7 @@ from typing import Any
 from django.conf import settings
 
 from control.accounts import links
+from control.accounts.first import first_admin
 from control.accounts.models import Role, User
 from control.api.acts import Act, Done
 from control.api.cli import Console
@@ -13,7 +14,10 @@ from control.api.errors import ApiError
 
 
 class Command(Console):
-    help = "Print a link that signs a person in, once, within 15 minutes. Without USER: the first admin."
+    help = (
+        "Print a link that signs a person in, once, within 15 minutes. Without USER: the first admin, who is made "
+        "where nobody is yet."
+    )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("user", nargs="?")
@@ -32,6 +36,8 @@ class Command(Console):
 
 
 def _find(name: str | None) -> User:
+    if name is None and (made := first_admin()) is not None:
+        return made
     people = User.objects.filter(is_active=True)
     if name is not None:
         found = people.filter(username=name).first()
@@ -41,5 +47,7 @@ def _find(name: str | None) -> User:
         return found
     admins = [user for user in people.order_by("pk") if user.as_role is Role.ADMIN]
     if not admins:
-        raise ApiError("no_admin", "There is no admin yet. Start 'manage.py up' once; it makes the first one.")
+        raise ApiError(
+            "no_admin", "There are people, and none of them is an admin who may sign in. Name one: login_link USER."
+        )
     return admins[0]

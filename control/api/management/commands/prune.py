@@ -1,4 +1,5 @@
-"""prune --before DATE: drops runs that ended before a date, never audit rows."""
+"""prune --before DATE: drops runs that ended before a date, and incidents and backtests that were over, never audit
+rows."""
 
 import argparse
 from datetime import UTC, datetime
@@ -12,7 +13,8 @@ from control.api.errors import ApiError
 
 class Command(Console):
     help = (
-        "Drop finished runs, with their logs, that ended before DATE. A tree of runs stays or goes as a whole. Audit "
+        "Drop finished runs, with their logs and postmortems, that ended before DATE, incidents resolved by then with "
+        "their deliveries, and backtests. A tree of runs stays or goes as a whole, and an open incident stays. Audit "
         "rows stay, and so does content that several runs may share (prompts, tool schemas, large results)."
     )
 

@@ -43,15 +43,21 @@ class Command(Console):
         parser.add_argument("--workspace", metavar="DIR")
         parser.add_argument("--branch")
         parser.add_argument("--dry-run", action="store_true", help="tools with effects only say what they would do")
-        parser.add_argument("--policy", metavar="NAME|FILE", help="a policy's name, or a TOML file for this run")
+        parser.add_argument(
+            "--policy", metavar="NAME|FILE", help="a policy's name, or a TOML or JSON file for this run"
+        )
         parser.add_argument("--label", action="append", default=[], metavar="KEY=VALUE", help="may be given repeatedly")
         parser.add_argument("--project")
+        parser.add_argument("--priority", type=int, default=0, help="-100 to 100: the higher, the sooner it starts")
         parser.add_argument("--watch", action="store_true")
         add_limits(parser)
 
     def act(self, **options: Any) -> None:
         given = {name: options[name] for name in ("model", "base_url", "credential", "branch", "dry_run", "project")}
         given |= {"agent": storable(options["agent"]), "task": storable(options["task"])}
+        if not -100 <= options["priority"] <= 100:
+            raise CommandError("--priority must be between -100 and 100.")
+        given["priority"] = options["priority"]
         given |= {"limits": limits_of(options), "labels": _labels(options["label"])}
         if options["workspace"] is not None:
             given["workspace"] = str(Path(options["workspace"]).expanduser().absolute())
