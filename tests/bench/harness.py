@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from tests import children
+
 PYTHON = sys.executable
 
 
@@ -28,9 +30,8 @@ def free_port() -> int:
 def model_server() -> Iterator[str]:
     """The drill server in its own process; yields its base URL."""
     port = free_port()
-    process = subprocess.Popen(
-        [PYTHON, "-m", "agents.drill", "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    drill = [PYTHON, "-m", "agents.drill", "--port", str(port)]
+    process = children.start(drill, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     base = f"http://127.0.0.1:{port}/v1"
     try:
         _until_answers(f"{base}/models")

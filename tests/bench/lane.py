@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tests.bench.harness import percentile, say
 from tests.bench.stack import Stack, marked, moment, stack
+from tests.bench.trees import interrupt_trees
 
 MODES = ((False, "embedded"), (True, "PostgreSQL and Redis"))
 
@@ -37,6 +38,7 @@ def interrupt() -> None:
             say(f"{label}: interrupt to run.stopping recorded {_ms(stopping)}")
             gone = max(_processes(console))
             say(f"{label}: interrupt of 8 busy shells to the last process gone {gone:.3f} s (slowest)")
+    interrupt_trees()
 
 
 def _socket(console: Stack, n: int) -> tuple[float, float]:

@@ -8,7 +8,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,17 +16,24 @@ from typing import Any
 
 import psutil
 
+from tests import children
 from tests.bench.harness import PYTHON, free_port
 
-REDIS = os.environ.get("TEST_REDIS_URL", "redis://127.0.0.1:6379/9")
-DATABASE = os.environ.get("TEST_DATABASE_URL", "postgres://postgres@127.0.0.1:5432/postgres")
+REDIS = os.environ.get("TEST_REDIS_URL") or os.environ.get("REDIS_URL") or "redis://127.0.0.1:6379/9"
+_NEAR = os.environ.get("TEST_DATABASE_URL") or os.environ.get("DATABASE_URL") or "postgres://postgres@127.0.0.1:5432/"
+# Beside those that tests and installations use.
+DATABASE = _NEAR.rsplit("/", 1)[0] + "/postgres"
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
+    """`env` is what its processes have; `pid` is that of `manage.py up`."""
+
     base: str
     drill: str
     token: str
+    env: Mapping[str, str]
+    pid: int
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         request = urllib.request.Request(
@@ -77,41 +84,51 @@ def marked(run: str) -> list[psutil.Process]:
     return found
 
 
-def _environment(services: bool, data: str, ports: tuple[int, int], name: str) -> dict[str, str]:
+def _environment(redis: str, services: bool, data: str, ports: tuple[int, int], name: str) -> dict[str, str]:
     env = {k: v for k, v in os.environ.items() if k not in ("DATABASE_URL", "REDIS_URL", "OPENAI_BASE_URL", "MODEL")}
     env |= {"DATA_DIR": data, "PORT": str(ports[0]), "DRILL_URL": f"http://127.0.0.1:{ports[1]}/v1"}
     if services:
         url = DATABASE.rsplit("/", 1)[0] + f"/{name}"
-        env |= {"DATABASE_URL": url, "REDIS_URL": REDIS, "SECRET_KEY": "bench " * 10}
+        env |= {"DATABASE_URL": url, "REDIS_URL": redis, "SECRET_KEY": "bench " * 10, "REDIS_PREFIX": name}
         env |= {"ALLOWED_BASE_URLS": f"http://127.0.0.1:{ports[1]}/v1"}
     return env
 
 
 @contextmanager
-def stack(*, services: bool = False, workers: int = 1) -> Iterator[Stack]:
+def stack(*, services: bool = False, workers: int = 1, redis: str = REDIS) -> Iterator[Stack]:
     """`manage.py up` on free ports with a data directory and, with `services`, a database of its own."""
     ports = (free_port(), free_port())
     name = f"bench_{os.getpid()}_{ports[0]}"
     with tempfile.TemporaryDirectory(prefix="pilothouse-bench-") as data:
-        env = _environment(services, data, ports, name)
+        env = _environment(redis, services, data, ports, name)
         if services:
             _database(f'CREATE DATABASE "{name}"')
-        drill = subprocess.Popen([PYTHON, "-m", "agents.drill", "--port", str(ports[1])], stdout=subprocess.DEVNULL)
+        drill = children.start([PYTHON, "-m", "agents.drill", "--port", str(ports[1])], stdout=subprocess.DEVNULL)
         command = [PYTHON, "manage.py", "up", "--no-drill", "--port", str(ports[0]), "--workers", str(workers)]
         with open(f"{data}/up.log", "w+") as log:
-            up = subprocess.Popen(command, env=env, stdout=log, stderr=log)
+            up = children.start(command, env=env, stdout=log, stderr=log)
             try:
                 base = f"http://127.0.0.1:{ports[0]}"
                 _until_ready(base, up, f"{data}/up.log")
                 made = [PYTHON, "manage.py", "create_token", "bench", "--role", "admin"]
                 token = subprocess.run(made, env=env, capture_output=True, text=True, check=True).stdout.strip()
-                yield Stack(base, f"http://127.0.0.1:{ports[1]}", token)
+                yield Stack(base, f"http://127.0.0.1:{ports[1]}", token, env, up.pid)
             finally:
                 up.send_signal(signal.SIGINT)
                 up.wait(15)
                 drill.terminate()
                 if services:
                     _database(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+
+@contextmanager
+def database(name: str) -> Iterator[str]:
+    """A PostgreSQL database of its own, dropped afterwards; yields its URL."""
+    _database(f'CREATE DATABASE "{name}"')
+    try:
+        yield DATABASE.rsplit("/", 1)[0] + f"/{name}"
+    finally:
+        _database(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
 
 def _database(statement: str) -> None:

@@ -38,7 +38,11 @@ def prepare() -> None:
     call_command("migrate", verbosity=0)
     Agent.objects.filter(name="bench").delete()
     Agent.objects.create(
-        name="bench", prompt="You are an agent.", tools=["list_files"], created_at=timezone.now(), created_by="bench"
+        name="bench",
+        prompt="You are an agent.",
+        tools=["read_file", "write_file"],
+        created_at=timezone.now(),
+        created_by="bench",
     )
 
 
