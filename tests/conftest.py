@@ -6,9 +6,16 @@ from typing import Any
 
 import pytest
 
-from tests import pieces
+from tests import children, pieces
 
-NEEDS = ("browser", "postgres", "redis")
+NEEDS = ("browser", "postgres", "redis", "servers")
+
+
+def pytest_configure() -> None:
+    """On Redis these tests hear only themselves; so does what they start, unless it has a prefix of its own."""
+    from django.conf import settings
+
+    settings.REDIS_PREFIX = os.environ["REDIS_PREFIX"] = children.redis_prefix("process")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

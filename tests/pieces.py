@@ -5,6 +5,7 @@ import shutil
 import socket
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from urllib.parse import urlsplit
 
 
@@ -37,10 +38,21 @@ def listens(url: str, default_port: int) -> bool:
 
 
 @cache
+def program(name: str) -> str | None:
+    """The path of one of the programs of a database server, which are often not on PATH."""
+    versions = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: float(path.parts[4]))
+    return shutil.which(name) or (str(versions[-1]) if versions else None)
+
+
+@cache
 def missing(marker: str) -> Missing | None:
     """What the tests with this marker lack on this machine; None when they can run."""
     if marker == "browser" and not chromium():
         return Missing(what="Chromium", how="apt-get install chromium, or set CHROMIUM to its path")
+    if marker == "servers":
+        for name, package in (("initdb", "postgresql"), ("postgres", "postgresql"), ("redis-server", "redis-server")):
+            if program(name) is None:
+                return Missing(what=name, how=f"apt-get install {package}")
     for name, variable, title, port in (
         ("postgres", "DATABASE_URL", "PostgreSQL", 5432),
         ("redis", "REDIS_URL", "Redis", 6379),

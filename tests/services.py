@@ -1,6 +1,7 @@
 """Makes the services of the second pass ready: `python -m tests.services DATABASE_URL REDIS_URL`.
 
-The database is dropped and made anew, the Redis database emptied; exits 1 with a sentence when a service is missing.
+The database is dropped and made anew, the tests' own beside it dropped, whoever is still connected to it, and the Redis
+database emptied; exits 1 with a sentence when a service is missing.
 """
 
 import sys
@@ -18,12 +19,14 @@ HOW_REDIS = "Redis is missing at {url}; to get it: apt-get install redis-server,
 
 
 def fresh_database(url: str) -> None:
-    """Drop the named database, whoever is connected, and make it anew. Raises psycopg.Error."""
+    """Drop the named database and the one that tests make beside it, whoever is connected, and make it anew. Raises
+    psycopg.Error."""
     parts = urlsplit(url)
-    name = sql.Identifier(parts.path.lstrip("/"))
+    name = parts.path.lstrip("/")
     with psycopg.connect(urlunsplit(parts._replace(path="/postgres")), autocommit=True, connect_timeout=5) as server:
-        server.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
-        server.execute(sql.SQL("CREATE DATABASE {}").format(name))
+        for old in (name, f"test_{name}"):
+            server.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(old)))
+        server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
 
 
 def empty_redis(url: str) -> None:

@@ -40,16 +40,57 @@ CASES = {
     "A4-07": "the stop flag lives in one process",
     "A4-09": "sub-agents outlive their parent's stop",
     "A4-11": "dead workers leave runs running for ever",
+    "A5-01": "a broker hands a long run out again while it still runs",
+    "A5-03": "short runs wait behind a long one while another worker is idle",
+    "A5-05": "a broker that hangs hangs the web process",
+    "A5-06": "the message comes before the row, or the row without a message",
+    "A5-07": "events are dropped when a connection's channel is full, and nobody knows",
+    "A5-09": "sockets that are cut leave tasks, sessions and files behind",
+    "A5-11": "database sessions pile up with sockets and cancelled requests",
+    "A5-13": "the database is locked at once, in spite of the busy timeout",
+    "A5-14": "an idle connection is cut during a long model call",
+    "A5-17": "a socket takes any origin, or any port of this host",
+    "A5-20": "a queue without a bound keeps everything for a browser that does not read",
+    "A6-01": "a big run sends every payload at once and freezes the page",
+    "A6-02": "after a reconnect events are missing, or all come twice",
+    "A6-04": "an image in a model's answer calls a foreign host",
+    "A6-05": "one field of many is not escaped",
+    "A6-07": "keys come out through errors, dumps, exports and what can be copied",
+    "A6-08": "a page that was hidden or asleep shows old state as live",
+    "A6-10": "pages of a growing list show rows twice and skip others",
+    "A6-12": "columns are sorted as text, and only what is loaded",
+    "A6-14": "a dead worker, a page offline and a slow model look the same",
+    "A6-16": "copying does nothing without a word, or copies nothing",
     "A7-01": "cached tokens are charged twice or not at all",
     "A7-02": "reasoning tokens are added to what holds them already",
     "A7-04": "an interrupted stream costs nothing in the books",
     "A7-06": "a model without a price costs 0",
+    "A7-09": "several read the same rest of a budget, and all start",
     "A7-10": "failed attempts are missing in the sum",
     "A7-11": "what sub-agents spend is missing, or counted twice",
     "A7-13": "out of credit is retried like a rate limit",
+    "A8-01": "polling the same job is killed as a loop",
+    "A8-04": "a parallel batch or a redelivery counts as repetition",
+    "A8-05": "cycles of two or more successful calls are never seen",
+    "A8-07": "volatile parts make every result another one",
+    "A8-08": "the guard warns once and is used up",
+    "A8-10": "agents hand the job to each other for ever",
+    "A8-11": "one answer repeats a word up to the cap",
 }
 _MARK = re.compile(r"\bmark\.case\(([^)]*)\)")
 _ID = re.compile(r"\bA\d-\d\d\b")
+
+
+# Areas that are answered as a whole, with the numbers of all their cases.
+WHOLE = {"A6": ("01", "02", "04", "05", "07", "08", "10", "12", "14", "16")}
+
+
+def test_the_console_answers_its_whole_area() -> None:
+    listed = {case for case in CASES if case.partition("-")[0] in WHOLE}
+    assert listed == {f"{area}-{number}" for area, numbers in WHOLE.items() for number in numbers}
+    browser = (Path(__file__).parent / "e2e").rglob("test_*.py")
+    carried = {case for path in browser for mark in _MARK.findall(path.read_text()) for case in _ID.findall(mark)}
+    assert listed - carried == set(), "each of them in a browser"
 
 
 def test_every_case_has_a_test_that_carries_its_marker() -> None:
