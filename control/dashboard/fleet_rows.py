@@ -18,8 +18,9 @@ from agents.spec import ACTIVE, FINAL, Status
 from control.dashboard import gauges, states
 from control.dashboard.render import part
 from control.incidents import listing
-from control.runs import line, spending
+from control.runs import line
 from control.runs.models import Call, Run, Worker
+from control.runs.recorded import without_recorded
 
 PAGE = 60
 _ACTIVE = [status.value for status in ACTIVE]
@@ -81,7 +82,7 @@ def in_view(runs: QuerySet[Run], view: str, me: str, now: datetime) -> QuerySet[
         return runs.filter(status=Status.WAITING.value, waiting_for__in=["question", "approval"])
     if view == "tripped":
         bad = [Status.TRIPPED.value, Status.FAILED.value, Status.LOST.value]
-        return runs.filter(status__in=bad, finished_at__gte=now - timedelta(hours=24))
+        return without_recorded(runs.filter(status__in=bad, finished_at__gte=now - timedelta(hours=24)))
     if view == "mine":
         return runs.filter(owner=me)
     return runs
@@ -167,7 +168,7 @@ def strip(now: datetime) -> dict[str, Any]:
     counted = Run.objects.filter(status__in=_ACTIVE).values_list("status").annotate(n=Count("id"), held=held).order_by()
     found = list(counted)
     active = {status: n for status, n, _ in found}
-    today = Run.objects.filter(finished_at__gte=now - timedelta(hours=24))
+    today = without_recorded(Run.objects.filter(finished_at__gte=now - timedelta(hours=24)))
     ended = dict(today.values_list("status").annotate(n=Count("id")).order_by())
     order = ("running", "waiting", "stopping", "queued")
     ends = ("completed", "exhausted", "interrupted", "tripped", "failed", "lost")
@@ -182,7 +183,7 @@ def strip(now: datetime) -> dict[str, Any]:
 
 
 def _spend(now: datetime) -> dict[str, Any]:
-    paid = spending.without_recorded(Run.objects.all())
+    paid = without_recorded(Run.objects.all())
     since = now - timedelta(minutes=1)
     lively = paid.filter(active_since(since)).values("id")[:500]
     minute = Call.objects.filter(run_id__in=lively, completed_at__gte=since).aggregate(

@@ -150,7 +150,8 @@ class Counted:
             _spend(call, body.usage, body.cost_usd, body.cost_source, sums)
 
     def _ended(self, event: Event, body: kinds.Body, sums: Sums, stop_seconds: float | None) -> None:
-        sums.add("runs_ended_total", event.kind.removeprefix("run."))
+        if not self.recorded:
+            sums.add("runs_ended_total", event.kind.removeprefix("run."))
         if isinstance(body, kinds.RunInterrupted):
             sums.add("stops_total", "true" if body.stopped.get("verified") else "false")
             if stop_seconds is not None:

@@ -35,7 +35,7 @@ _MONEY = ("model", "credential")
 
 FAMILIES: dict[str, Family] = {
     "events_appended_total": _family("Events in the logs."),
-    "runs_ended_total": _family("Runs that ended, by final status.", "status"),
+    "runs_ended_total": _family("Runs that ended, by final status, without replays of recorded answers.", "status"),
     "run_failures_total": _family("Failed runs, by the reason of the error.", "reason", free=("reason",)),
     "queue_seconds": _family("Time in the queue, from queued or queued again to started.", bounds=_QUEUE),
     "turn_seconds": _family("Turns, from the question to the last answer of a tool.", bounds=_MODEL),

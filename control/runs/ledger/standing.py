@@ -20,7 +20,7 @@ from control.fleet.credentials import CredentialError
 from control.fleet.day_limits import DAY_LIMITS
 from control.fleet.models import Agent, CredentialState
 from control.runs.models import Call, Run
-from control.runs.spending import without_recorded
+from control.runs.recorded import without_recorded
 
 # How long a worker goes by what it has read of an agent.
 KEEP_S = 2.0

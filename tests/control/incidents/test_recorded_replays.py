@@ -48,9 +48,13 @@ def spending(mode: str | None, usd: str) -> Run:
 def test_only_what_was_paid_counts_in_strip_gauge_metrics_and_opens_incidents(mode: str | None, counts: bool) -> None:
     run = spending(mode, "0.75")
     assert Run.objects.get(pk=run.pk).cost_usd == Decimal("0.75"), "the row tells what it would have cost"
-    strip = fleet_rows.strip(datetime.now(UTC))["spend"]
+    now = datetime.now(UTC)
+    strip = fleet_rows.strip(now)["spend"]
     usd, tokens = (Decimal("0.75"), 1_000) if counts else (Decimal(0), 0)
     assert (strip["usd"], strip["tokens"], strip["today"], strip["tokens_today"]) == (usd, tokens, usd, tokens)
+    day = {item["state"].word: item["count"] for item in fleet_rows.strip(now)["day"]}
+    assert day["Tripped"] == int(counts), "a rehearsal is no trip of the day"
+    assert fleet_rows.select(fleet_rows.Filters(view="tripped"), now).filter(pk=run.pk).exists() is counts
 
     intake.take_in()
     assert Gauge.objects.filter(name=intake.SPEND).exists() is counts
@@ -59,4 +63,5 @@ def test_only_what_was_paid_counts_in_strip_gauge_metrics_and_opens_incidents(mo
 
     counters.count()
     families = set(Counter.objects.values_list("family", flat=True))
-    assert ({"spend_usd_total", "provider_errors_total"} <= families) is counts
+    counted = {"spend_usd_total", "provider_errors_total", "runs_ended_total"}
+    assert families & counted == (counted if counts else set())

@@ -1,4 +1,4 @@
-"""Which runs spend: what one costs that plays recorded answers was paid once, by the run that it plays."""
+"""Runs that play recorded answers: they spend nothing that was not paid already, and their ends are rehearsals."""
 
 from django.db.models import QuerySet
 
