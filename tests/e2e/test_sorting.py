@@ -14,7 +14,7 @@ from agents import kinds
 from agents.spec import Status
 from control.runs.models import Run
 from tests.control.records import make_run, write
-from tests.e2e.conftest import Window, live
+from tests.e2e.conftest import PHONE, Window, live
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.browser]
 COSTS = (None, Decimal(0), Decimal("0.000004"), Decimal("0.9"), Decimal("9"), Decimal("10"), Decimal("12.5"))
@@ -117,3 +117,18 @@ def test_the_order_holds_while_runs_end(window: Window):
     page.get_by_role("link", name="By took").click()
     assert "sort" not in page.url and "q=Run" in page.url
     assert window.complaints == []
+
+
+def test_a_phone_sorts_by_the_heads_of_the_columns_too(window: Window):
+    sixty()
+    page = window.page(size=PHONE, has_touch=True)
+    page.goto("/")
+    with page.expect_navigation():
+        page.locator("thead").get_by_role("link", name="Cost").tap()
+    assert "sort=-cost" in page.url
+    head = page.locator("th[aria-sort=descending] a")
+    expect(head).to_be_in_viewport()
+    box = head.bounding_box()
+    assert box and box["height"] >= 44
+    expect(page.locator(".run-row").first.locator(".c-cost")).to_contain_text("$12.50")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
