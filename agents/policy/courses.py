@@ -13,6 +13,7 @@ falls_8 rises_8 trend unmoved_8 moved_8
 series varied templates grows asked_again new_asked_8 new_ids_8 same_place_run
 auth_8 transient_8 one_cause_8 family_8 family_run fault_8 failed_run failed_news
 acts_8 hard waits_all waits_growing ended_same ended_8
+recovered_8
 """
 NAMES = tuple(_NAMES.split())
 # What reaches somebody is never run to see what comes of it.
@@ -48,6 +49,7 @@ def of_course(act: Act, progress: Progress, rows: list[Row], same: list[Row], kn
         float(progress.growing > 1),
         sum([row.ended for row in rows if row.key == act.key]),
         sum([row.ended for row in eight]),
+        sum([row.recovered for row in eight]),
     )
     return signs
 

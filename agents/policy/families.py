@@ -8,12 +8,14 @@ from agents.policy.answers import Answer
 from agents.policy.bounded import Bounded
 from agents.policy.findings import Finding
 from agents.policy.identity import Act
+from agents.policy.lexing import words_in
 from agents.policy.natures import IDLES, Nature
 from agents.policy.progress import Progress
 from agents.verdicts import BlockMode
 
 _WALLS, _KEYS = 256, 10
 _WIDE = 4
+_HEARD, _WORDS, _NEWS = 400, 64, 2
 _MAY_LOOK = frozenset({Nature.READ, Nature.CHECK, None})
 _STUB = BlockMode.STUB
 
@@ -41,6 +43,9 @@ class Wall:
     uniform: bool = True
     exact: str = ""
     moving: int = 0
+    # Words that it has said, and how many failures said something new that the call had not said itself.
+    words: list[str] = field(default_factory=list)
+    telling: int = 0
 
 
 class Families:
@@ -101,6 +106,8 @@ class Families:
         changes = progress.epoch - wall.epoch
         # Other numbers after each change are a failure that moves.
         leash += min(changes, 3) + 4 * (wall.moving >= wall.count - 1 and changes >= wall.count - 1)
+        # A form that names another fault each time is being filled in.
+        leash += _WIDE * (wall.sort == said.INVALID and wall.telling >= wall.count - 1)
         return self._found(f"failure_{sort}", act, wall, leash, mode, "failures of one kind")
 
     def _found(self, rule: str, act: Act, wall: Wall, leash: int, mode: BlockMode | None, what: str) -> Finding:
@@ -143,6 +150,8 @@ class Families:
         wall.uniform = wall.uniform and wall.fault in ("", answer.fault)
         wall.named = answer.names and (wall.named or wall.count == 1) and wall.fault in ("", answer.fault)
         wall.fault = answer.fault
+        if answer.sort == said.INVALID:
+            _hear(wall, act, answer)
         self._walls.put(place, wall)
         words = answer.family if answer.sort != said.UNKNOWN_TOOL else said.UNKNOWN_TOOL
         text = self._texts.get(words) or Wall(family=answer.family, sort=answer.sort, first=act.call)
@@ -192,6 +201,13 @@ class Families:
         self._texts.load([(key, Wall(*row)) for key, row in rows[1]])
         self._row = Wall(*rows[2])
         self._heard.load(rows[3])
+
+
+def _hear(wall: Wall, act: Act, answer: Answer) -> None:
+    heard = {word for word in words_in(answer.start[:_HEARD].casefold()) if word.isalpha() and len(word) > 3}
+    new = heard.difference(wall.words)
+    wall.telling += bool(wall.words) and len(new.difference(act.request[0])) >= _NEWS
+    wall.words = [*wall.words, *sorted(new)][-_WORDS:]
 
 
 def _place(act: Act) -> str:

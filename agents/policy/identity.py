@@ -10,7 +10,7 @@ from agents.policy.contents import content_after, is_cosmetic
 from agents.policy.identity_rules import Rule, identified
 from agents.policy.lazily import lazy
 from agents.policy.likeness import LONGEST, Words, words_of
-from agents.policy.natures import LOOKS, Nature, moves_money, nature_of
+from agents.policy.natures import LOOKS, Nature, moves_money, nature_of, pays
 from agents.policy.request_words import RequestWords, words_of_request
 from agents.policy.shells import Command
 from agents.policy.subjects import (
@@ -27,7 +27,7 @@ from agents.policy.subjects import (
 )
 
 _MANY = 200
-_EDIT = Nature.EDIT
+_EDIT, _SEND = Nature.EDIT, Nature.SEND
 
 
 @dataclass(kw_only=True)
@@ -143,7 +143,7 @@ def act_of(asked: Asked, rules: Mapping[str, Rule]) -> Act:
         polls=asked.hints.poll,
         exempt=rule is False,
         tied=rule is not None and not isinstance(rule, bool),
-        money=nature not in LOOKS and moves_money(tool),
+        money=nature not in LOOKS and (moves_money(tool) or (nature is _SEND and pays(pairs))),
         spent_tokens=asked.tokens,
         spent_usd=asked.cost_usd,
         meant=meant,

@@ -100,7 +100,7 @@ class Idling:
         self._texts.put(key, count + 1)
         # Announcements in ever other words: nothing was done between them.
         self.announced += len(text) < _ANNOUNCEMENT
-        count = max(count, self.announced - 1)
+        count = max(count, self.announced)
         if count <= 0:
             return None
         return Finding(

@@ -45,6 +45,7 @@ _MAY_SEND = frozenset({None, Nature.STEP, Nature.OPERATE})
 _MAY_TOUCH = frozenset({None, Nature.SEND, Nature.SET, Nature.OPERATE})
 _ON_SCREEN = words("fields", "on_screen")
 _LOOKED_UP = frozenset({"get", "fetch", "lookup", "describe"})
+_SEARCHED = frozenset({"search", "query"})
 _MAY_EDIT = frozenset({Nature.SET, Nature.SEND, Nature.OPERATE})
 # The same call from a shell or a program may depend on anything in the world.
 OF_COMMAND = {
@@ -95,6 +96,7 @@ _INCREMENTS = words("arguments", "increments")
 _TIMES, _BRIEFS, _PAGING = words("fields", "times"), words("fields", "briefs"), words("fields", "paging")
 _TOLD, _STATES, _MAKING = words("verbs", "told"), words("verbs", "states"), words("verbs", "making")
 _ALIVE, _MOVING = words("verbs", "alive"), words("verbs", "moving")
+_AMOUNTS, _MADE = words("fields", "amounts"), words("verbs", "made")
 _LINES = ("input", "line", "command", "cmd", "call", "request", "instruction")
 
 
@@ -136,6 +138,8 @@ def _by_verb(words: tuple[str, ...]) -> Nature | None:
         return found
     if len(words) > 1 and words[-1] in _LOOKED_UP:
         return Nature.READ  # `refund_get`: what is looked up comes first
+    if words[-1:] and words[-1] in _SEARCHED and "post" in words:
+        return Nature.READ  # `api_post_search`: named by how a search is sent
     if len(words) > 1 and words[-1] in _STATES and _MAKING.isdisjoint(words):
         return Nature.READ  # the state of a transfer is looked up, however it was made
     for word in words:
@@ -171,6 +175,20 @@ def nature_by_verb(verb: str) -> Nature | None:
 @lru_cache(maxsize=1024)
 def moves_money(tool: str) -> bool:
     return not verbs.MONEY.isdisjoint(verbs.segments(tool))
+
+
+@lru_cache(maxsize=1024)
+def makes(tool: str) -> bool:
+    """Whether each use makes one more of something: a booking, an order, a ticket."""
+    return not _MADE.isdisjoint(verbs.segments(tool))
+
+
+def pays(pairs: Mapping[str, Any]) -> bool:
+    """Whether arguments name an amount and whom it goes to, or that it is paid, whatever the tool is called."""
+    if _AMOUNTS.isdisjoint(pairs):
+        return False
+    said = (one.casefold() for one in pairs.values() if isinstance(one, str) and len(one) < 24)
+    return not _RECIPIENTS.isdisjoint(pairs) or not verbs.MONEY.isdisjoint(said)
 
 
 def nature_of(
@@ -217,7 +235,11 @@ def _is_named(pairs: Mapping[str, Any]) -> bool:
 
 def _by_arguments(pairs: Mapping[str, Any], is_shell: bool) -> Nature | None:
     """What the arguments tell of a call whose name says nothing."""
-    if not pairs or is_shell:
+    if not pairs:
+        return None
+    if pays(pairs):
+        return _SEND
+    if is_shell:
         return None
     if _TIMES.issuperset(pairs):
         return Nature.WAIT

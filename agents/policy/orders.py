@@ -23,9 +23,14 @@ def repeats_ordered(text: str) -> int:
             number and (word in ("twice", "thrice") or not _UNITS.isdisjoint(found[at + 1 : at + 3]))
         ):
             most = max(most, number)
-    if not _STANDING.isdisjoint(found):
+    if any(word in _STANDING and not _within_range(found, at) for at, word in enumerate(found)):
         most = max(most, STANDING)
     return min(most, _MOST)
+
+
+def _within_range(found: list[str], at: int) -> bool:
+    """`14. bis 16. August` is a time, no order."""
+    return 0 < at < len(found) - 1 and found[at - 1].isdecimal() and found[at + 1].isdecimal()
 
 
 def is_nudge(text: str) -> bool:

@@ -1,7 +1,7 @@
 """The same call that taught nothing: the same error, the same effect once more, the same answer, the same waiting."""
 
 import re
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple
 from typing import Any
 
 from agents.policy.answer_words import LOST, MISSING, OTHER, eases
@@ -10,8 +10,9 @@ from agents.policy.bounded import Bounded
 from agents.policy.findings import Finding
 from agents.policy.identity import Act
 from agents.policy.measuring import measures
-from agents.policy.natures import LOOKS, MOVES, Nature, by_steps
+from agents.policy.natures import IDLES, LOOKS, MOVES, Nature, by_steps, makes
 from agents.policy.progress import Progress, talks
+from agents.policy.traces import Trace, best, better
 from agents.verdicts import BlockMode
 
 _KEYS, _ANSWERS = 512, 6
@@ -22,6 +23,9 @@ _RICH = 60
 _ON_ANYTHING = frozenset({Nature.CHECK, Nature.RUN, Nature.OPERATE})
 _MAY_PEND = LOOKS | {Nature.STEP}
 _ACTS = frozenset({Nature.SEND, Nature.SET, Nature.OPERATE, Nature.EDIT, Nature.SPAWN, Nature.ASK})
+_STILL = IDLES | {Nature.READ, Nature.CHECK, Nature.TEXT}
+# One time more may be a mistake; what is made a fourth time is not.
+_SPARE = 1
 _SAYS = frozenset({Nature.THINK, Nature.PLAN, Nature.TEXT})
 _CHECK = Nature.CHECK
 # Each answer of these that is news may be a step: as many of them as repeats, and the run is not stopped for it.
@@ -34,55 +38,14 @@ _MANY = re.compile(
 )
 
 
-@dataclass(slots=True)
-class Trace:
-    """What one call has come to. `answers`: those it gave since it last taught something; `count`: equal ones since the
-    world last changed; `despite`: equal failures in a row whatever changed in between; `idle`: idle edits by then."""
-
-    answers: list[str] = field(default_factory=list)
-    shape: str = ""
-    nature: str = ""
-    count: int = 0
-    despite: int = 0
-    refused: int = 0
-    failed: bool = False
-    sort: str = ""
-    pending: bool = False
-    ended: bool = False
-    brief: bool = False
-    epoch: int = 0
-    stamp: int = 0
-    moves: int = 0
-    waits: int = 0
-    idle_edits: int = 0
-    changes: int = 0
-    fresh: int = 0
-    best: list[float] = field(default_factory=list)
-    first: int = 0
-    last: int = 0
-    batch: int = 0
-    tokens: int = 0
-    usd: float = 0.0
-    said: str = ""
-    mixed: bool = False
-    exacts: list[str] = field(default_factory=list)
-    moving: int = 0
-    learnt: int = 0
-    # The answer whose shape is `shape`, as long as nobody has asked for that.
-    answer: Answer | None = None
-
-    def its_shape(self) -> str:
-        if self.answer is not None:
-            self.shape, self.answer = self.answer.shape, None
-        return self.shape
-
-
 class Repeats:
     name = "repeats"
 
     def __init__(self) -> None:
         self._traces: Bounded[Trace] = Bounded(_KEYS)
         self._fresh = 0
+        # The latest call that may have changed something.
+        self._doer = ""
 
     # --- before the call --------------------------------------------------------------------------------------
 
@@ -167,7 +130,13 @@ class Repeats:
             leash = 0 if not changed else 1 if telling else 3
             if not (talks(act.tool) or act.money):
                 leash += progress.trend(trace.first)
-            return self._found(rule, act, trace, trace.count, leash=leash)
+                if progress.epoch - trace.begun >= trace.count > 1:
+                    leash += trace.count  # a step that follows each piece of other work
+            found = self._found(rule, act, trace, trace.count, leash=leash)
+            again = trace.made - _SPARE if self._doer == act.key else 0
+            if again > 0 and (found is None or again > found.count - found.leash):
+                found = self._found("repeat_effect", act, trace, again)
+            return found
         if changed:
             return None
         # What it is done for comes nearer each time.
@@ -184,7 +153,9 @@ class Repeats:
             return self._found(
                 "repeat_operation", act, trace, trace.count, leash=leash, mode=BlockMode.STUB if mild else None
             )
-        return self._found("repeat_state", act, trace, trace.count, leash=trend)
+        # As much was done or learnt meanwhile: it may be a step between others, and a state may be put twice.
+        mild = self._fresh - trace.fresh >= trace.count
+        return self._found("repeat_state", act, trace, trace.count, leash=trend, mode=BlockMode.STUB if mild else None)
 
     def _found(
         self, rule: str, act: Act, trace: Trace, count: int, *, leash: int = 0, mode: BlockMode | None = None
@@ -213,6 +184,7 @@ class Repeats:
         trace = self._traces.get(act.key)
         now = _now(act, answer)
         failed = _failed(act, answer)
+        made = self._made(act, trace, failed)
         if trace is None:
             trace = Trace(first=act.call)
         elif not self._taught_nothing(act, trace, answer, now):
@@ -229,7 +201,17 @@ class Repeats:
         trace.count = max(trace.count, 1)
         trace.despite += failed
         trace.changes += progress.epoch > trace.epoch and trace.epoch > 0 and trace.despite > 1
+        trace.made = made
         self._note(act, trace, answer, now, progress)
+
+    def _made(self, act: Act, trace: Trace | None, failed: bool) -> int:
+        """How often in a row, with nothing else done in between, this call has made one more of the same."""
+        again = self._doer == act.key
+        if act.nature not in _STILL and not failed:
+            self._doer = act.key
+        if failed or act.nature is not Nature.SEND or not act.pairs or talks(act.tool) or not makes(act.tool):
+            return 0
+        return trace.made + (trace.batch != act.batch) if trace is not None and again else 1
 
     def _taught_nothing(self, act: Act, trace: Trace, answer: Answer, now: str) -> bool:
         failed = _failed(act, answer)
@@ -237,7 +219,7 @@ class Repeats:
             return False
         nature = act.nature or (Nature(trace.nature) if trace.nature else None)
         if failed:
-            return now in trace.answers and not _better(trace.best, answer)
+            return now in trace.answers and not better(trace.best, answer)
         if act.money:
             return True
         if nature in _ACTS:
@@ -255,12 +237,12 @@ class Repeats:
             trace.mixed = now in trace.answers
             trace.answers = [*[one for one in trace.answers if one != now][-_ANSWERS + 1 :], now]
         if answer.tally is not None:
-            trace.best = list(answer.tally) if not trace.best else _best(trace.best, answer.tally)
+            trace.best = list(answer.tally) if not trace.best else best(trace.best, answer.tally)
         if act.nature is None and (answer.acknowledges or answer.sends):
             trace.nature = (Nature.SEND if answer.sends else Nature.OPERATE).value
         if trace.count == 1:
             trace.waits, trace.idle_edits, trace.moves = progress.waits, progress.idle_edits, progress.moves
-            trace.fresh, trace.learnt = progress.fresh, progress.learnt
+            trace.fresh, trace.learnt, trace.begun = progress.fresh, progress.learnt, progress.epoch
             trace.changes = 0 if not _failed(act, answer) or trace.despite <= 1 else trace.changes
         else:
             trace.tokens += act.spent_tokens
@@ -308,9 +290,10 @@ class Repeats:
     def dump(self) -> list[Any]:
         for _, trace in self._traces.dump():
             trace.its_shape()
-        return [[key, list(astuple(trace))[:-1]] for key, trace in self._traces.dump()]
+        return [self._doer, [[key, list(astuple(trace))[:-1]] for key, trace in self._traces.dump()]]
 
-    def load(self, rows: list[Any]) -> None:
+    def load(self, kept: list[Any]) -> None:
+        self._doer, rows = kept
         self._traces.load([(key, Trace(*row)) for key, row in rows])
 
 
@@ -335,16 +318,3 @@ def _in_portions(act: Act, said: str) -> bool:
 def _patience(trace: Trace, progress: Progress, most: int) -> int:
     """Who waits before each look has more looks."""
     return min(progress.waits - trace.waits, most)
-
-
-def _better(best: list[float], answer: Answer) -> bool:
-    """Fewer left than ever before, or more done than ever before."""
-    if answer.tally is None or not best:
-        return False
-    left, done = answer.tally
-    return (0 <= left < best[0]) or (best[1] >= 0 and done > best[1])
-
-
-def _best(best: list[float], tally: tuple[float, float]) -> list[float]:
-    left = min((one for one in (best[0], tally[0]) if one >= 0), default=-1.0)
-    return [left, max(best[1], tally[1])]

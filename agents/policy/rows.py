@@ -81,7 +81,8 @@ class Row:
     `gist`: their checksum; `alone`: its numbers that are no part of an id, `by`: how far each moved last. `like_*`:
     what the answer shares with that of the call before it that was alike, `tool_*`: with that of the last call of the
     tool; as they are, and without numbers. `serial`: how often in a row this very call has said the same but for ids,
-    counters and noise; `unmoved`: 1 if a look says the same after something was done, -1 if it says something else.
+    counters and noise; `unmoved`: 1 if a look says the same after something was done, -1 if it says something else;
+    `recovered`: 1 if it went through where it had failed before.
     """
 
     tool: str
@@ -125,6 +126,7 @@ class Row:
     by: tuple[float, ...] = ()
     serial: int = 0
     moves: int = 0
+    recovered: int = 0
 
 
 _TUPLES = frozenset({"figures", "alone", "by"})
@@ -314,6 +316,7 @@ def _follow(row: Row, rows: list[Row]) -> None:
                     row.unmoved = 1 if one.gist == row.gist else -1
             if not key and one.key == row.key:
                 key = True
+                row.recovered = int(one.failed and not row.failed)
                 _count_up(row, one)
         acted += one.acts
 

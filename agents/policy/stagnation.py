@@ -230,7 +230,7 @@ class Stagnation:
         self._dry = 0 if told else self._dry + 1
         news = row.masked_news >= 0.4 and row.new_masked >= 2 and not heard.failed
         self._since_news = 0 if news else self._since_news + 1
-        if news or row.state > 0:
+        if news or row.state > 0 or row.recovered:
             self._flagged = self._first = self._tokens = 0
             self._usd = 0.0
         elif self._last == heard.call:

@@ -17,7 +17,7 @@ from playwright.sync_api import Page, Route, expect
 from control.runs import artifacts
 from control.runs.models import Run
 from tests.control.records import make_run
-from tests.e2e.conftest import PHONE, Window
+from tests.e2e.conftest import PHONE, Window, live
 from tests.e2e.test_said import ran
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.browser, pytest.mark.case("A6-16")]
@@ -102,7 +102,7 @@ def test_a_page_without_a_secure_context_copies_all_the_same(window: Window):
 def test_where_nothing_may_copy_the_text_is_shown_selected(window: Window):
     run = make_run(task="Copy me")
     page = window.page(size=PHONE, has_touch=True, is_mobile=True)
-    page.goto(f"/runs/{run.pk}/")
+    live(page, f"/runs/{run.pk}/")
     page.evaluate("""() => {
       navigator.clipboard.writeText = () => Promise.reject(new DOMException("no", "NotAllowedError"));
       document.execCommand = () => false;

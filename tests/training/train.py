@@ -25,7 +25,7 @@ TRAINED_ON = (
 BY_SEVERAL = frozenset({"sequences_training.jsonl", "sequences_written.jsonl"})
 TARGET = Path(__file__).parents[2] / "agents" / "policy" / "stagnation.json"
 # Chosen so that of the healthy runs of authors not shown one in fifty is refused a call, one in ten gets a stub.
-REFUSE, STUB, STUB_ACT = 0.85, 0.55, 0.6
+REFUSE, STUB, STUB_ACT = 0.8, 0.55, 0.55
 
 Row = tuple[str, bool, int, list[Seen]]
 
@@ -66,11 +66,11 @@ def trained(found: Sequence[Row]) -> Any:
 
     signs, labels, weights = samples(found)
     trees = GradientBoostingClassifier(
-        n_estimators=100,
-        max_depth=5,
+        n_estimators=150,
+        max_depth=4,
         learning_rate=0.08,
         subsample=0.6,
-        max_features=0.1,
+        max_features=0.2,
         min_samples_leaf=20,
         random_state=0,
     )
@@ -86,7 +86,7 @@ def touched(model: Any, row: Row) -> tuple[bool, bool, bool]:
         if looked
         else {}
     )
-    refused = [o.call for o in seen if o.held in ("stop", "refuse") or (o.acts and scores.get(o.call, 0) >= REFUSE)]
+    refused = [o.call for o in seen if o.held in ("stop", "refuse") or (o.hard and scores.get(o.call, 0) >= REFUSE)]
     stubs = [o.call for o in seen if o.held == "stub" or (o.stale and scores.get(o.call, 0) >= _stub_from(o))]
     return any(call <= by for call in refused + stubs), bool(refused), bool(stubs)
 

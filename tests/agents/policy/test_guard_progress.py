@@ -39,7 +39,7 @@ def test_noun_before_get_names_a_look() -> None:
     assert all(one["rung"] == "observe" for one in walk(rows)["verdicts"])
 
 
-def test_sixth_announcement_in_a_row_without_a_call_ends_the_run() -> None:
+def test_fifth_announcement_in_a_row_without_a_call_ends_the_run() -> None:
     said = [
         "Let me begin.",
         "Starting now.",
@@ -52,8 +52,8 @@ def test_sixth_announcement_in_a_row_without_a_call_ends_the_run() -> None:
     rows = [user("Fix the parser."), *[{"tool": "__assistant_text__", "args": {"text": text}} for text in said]]
     answer = walk(rows)
     assert answer["final"] == "stop"
-    assert rung_of(answer, 7) == "stop"
-    assert answer["verdicts"][-1]["call"] == 7
+    assert rung_of(answer, 6) == "stop"
+    assert answer["verdicts"][-1]["call"] == 6
 
 
 def test_sign_of_life_and_moves_one_way_are_done_again_and_again() -> None:
@@ -108,3 +108,71 @@ def test_rows_deleted_in_portions_are_deleted_to_the_last() -> None:
         rows.append(call("psql", {"db": "events", "sql": sql}, f"DELETE {left}"))
         rows.append(call("psql", {"db": "events", "sql": "SELECT pg_sleep(5)"}, " pg_sleep\n----------\n \n(1 row)"))
     assert all(one.get("mode") != "refuse" for one in walk(rows)["verdicts"])
+
+
+def hold(n: int) -> dict[str, object]:
+    args = {"hotel": "H-7", "checkin": "2026-08-14", "guest": "G-20"}
+    return call("create_room_hold", args, f'{{"hold": "HLD-{n}Q", "room": "40{n}", "rooms_left": {9 - n}}}')
+
+
+def test_fourth_of_the_same_is_not_made_though_each_answer_names_another_one() -> None:
+    answer = walk([hold(n) for n in range(1, 7)])
+    assert answer["executed"] == [1, 2, 3]
+    ordered = walk([user("Hold 6 identical rooms, please: one per call."), *[hold(n) for n in range(1, 7)]])
+    assert ordered["executed"] == list(range(2, 8)), "so many were asked for"
+    between = [call("create_snapshot", {"vm": "db1"}, f"snap-{n}a") for n in range(6)]
+    steps = [call("migrate", {"step": n}, f"step {n} applied") for n in range(6)]
+    laced = walk([one for pair in zip(steps, between, strict=True) for one in pair])
+    assert laced["executed"] == list(range(1, 13)), "something was done in between"
+
+
+def test_date_range_is_no_order_to_repeat() -> None:
+    answer = walk([user("Ein Zimmer vom 14. bis 16. August, bitte."), *[hold(n) for n in range(1, 7)]])
+    assert answer["executed"] == [2, 3, 4]
+
+
+def test_payment_through_a_tool_whose_name_says_nothing_is_refused_the_third_time() -> None:
+    for args in (
+        {"obj": "payment", "ref": "RE-448", "amount": "1284.10"},
+        {"kind": 7, "amount": 90, "recipient": "NL91 ABNA 0417"},
+    ):
+        rows = [call("op_exec", {**args, "idempotency_key": f"k{n}"}, f'{{"id": "pm_{n}f30{n}"}}') for n in range(5)]
+        assert walk(rows)["executed"] == [1, 2], args
+
+
+def test_search_that_is_sent_by_post_is_a_look() -> None:
+    made = call("API-post-page", {"title": "Sync"}, "gateway timeout after 30000 ms", error=True)
+    look = call("API-post-search", {"query": "Sync"}, '{"results": []}')
+    rows = [made, look, call("wait", {"seconds": 15}), made, look, call("wait", {"seconds": 60}), made, look]
+    assert all(one.get("mode") != "refuse" for one in walk(rows)["verdicts"])
+
+
+def test_form_that_names_another_field_each_time_is_being_filled_in() -> None:
+    asks = (
+        "a signed contract must be attached", "the close date lies in the past", "a billing contact is missing",
+        "purchase order number expected", "loss reason conflicts with winning", "payment terms unknown",
+    )  # fmt: skip
+    fields: dict[str, str] = {"stage": "won"}
+    rows = []
+    for number, told in enumerate(asks):
+        rows.append(call("crm_update", {"id": "006", **fields}, f"400 invalid: validation: {told}", error=True))
+        fields |= {f"field_{number}": f"value {number}"}
+    assert all(one.get("mode") != "refuse" for one in walk(rows)["verdicts"])
+    same = [call("crm_update", {"id": "006", "note": f"try {n}"}, rows[0]["result"], error=True) for n in range(6)]
+    assert any(one.get("mode") == "refuse" for one in walk(same)["verdicts"])
+
+
+def test_what_goes_through_after_failing_counts_as_progress() -> None:
+    rows = []
+    for name in "abcdefghijk":
+        command = {"command": f"openstack volume create --size 200 vol-{name} -f value -c id"}
+        busy = "Service Unavailable: try again at a later time (HTTP 503)"
+        again = {"command": f"sleep 10 && {command['command']}"}
+        id = f"8da91679-24be-d55e-f17e-2a59b3aa19{ord(name):x}"
+        rows += [
+            call("shell", command, busy, error=True),
+            call("shell", again, busy, error=True),
+            call("shell", again, id),
+        ]
+    answer = walk(rows)
+    assert answer["final"] != "stop" and len(answer["executed"]) == len(rows), answer["verdicts"][-3:]

@@ -110,7 +110,8 @@ def test_runs_start_and_stop_while_redis_is_down_and_after_it_is_back(make_house
     late = _begin(one, house)
     assert time.monotonic() - began < 1.0
     assert _stop(other, first) < 3.0
-    assert row(late).status == "queued"
+    # Who looks by itself may have found it already; nobody was told.
+    assert row(late).status in ("queued", "running")
     with _redis(port, tmp_path):
         until(lambda: len(asked) == 2, 40, "the run that nobody was told of is published again")
         assert _stop(other, late) < 3.0

@@ -11,6 +11,15 @@ from tests.e2e.whole.visits import DESK, PHONE, Visits
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 NARROW = {"viewport": {"width": 820, "height": 1180}}
+# Each menu opened in turn: which of them reach beyond the edges of the window.
+MENUS_BEYOND = """() => [...document.querySelectorAll("details.menu")].filter((menu) => {
+  if (!menu.checkVisibility()) return false;
+  menu.open = true;
+  const { left, right, width } = (menu.querySelector(".menu-items") || menu).getBoundingClientRect();
+  const beyond = width && (left < 0 || right > document.documentElement.clientWidth);
+  menu.open = false;
+  return beyond;
+}).map((menu) => menu.id)"""
 SIZES = {"desk": {"viewport": DESK}, "tablet": NARROW, "phone": PHONE}
 
 
@@ -20,6 +29,7 @@ async def _fits(page: Page, path: str) -> None:
     if await page.locator("#badge").count():
         await is_live(page)
     assert await overflow(page) == [], path
+    assert await page.evaluate(MENUS_BEYOND) == [], path
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -24,7 +24,7 @@ SOCKETS = """
 
 
 async def test_reload_in_mid_stream_loses_and_doubles_nothing(visits: Visits, house: House) -> None:
-    run = await house.start("slow", "Read me the log. tokens=160 pace_ms=20")
+    run = await house.start("slow", "Read me the log. tokens=600 pace_ms=20")
     page = await visits.open(f"/runs/{run}/")
     length = await grows(stream(page), 60)
     await page.reload()
@@ -32,7 +32,7 @@ async def test_reload_in_mid_stream_loses_and_doubles_nothing(visits: Visits, ho
     await page.reload()
     await is_now(page, "Completed")
     (answer,) = [event for event in await house.events(run) if event["kind"] == "call.completed"]
-    assert len(answer["data"]["text"].split()) == 160
+    assert len(answer["data"]["text"].split()) == 600
     await expect(page.locator(f"#text-{answer['call']}")).to_have_text(answer["data"]["text"])
     await expect(page.locator("#turns .turn")).to_have_count(1)
     await expect(page.locator("#turns .turn .say")).to_have_count(1)
