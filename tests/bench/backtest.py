@@ -25,6 +25,9 @@ POLICIES = ("strict", "default")
 LOOPS = 10
 _AT = "2026-03-01T01:00:00.000000Z"
 _STORED = "2026-03-01 01:00:00.000000"
+_READ = "INSERT INTO runs_cursor (reader, run_id, seq, done) VALUES (?, ?, ?, 1)"
+# What follows the logs of all runs in a desk has long read those that a backtest is about.
+READERS = ("incidents", "counters", "traces")
 _EVENT = "INSERT INTO runs_event (run_id, seq, kind, turn, call, at, ts, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -80,6 +83,7 @@ def _fill(path: Path) -> None:
         row = {name: given.get(name, _blank(name)) for name in {*columns, *given}}
         names = ", ".join(row)
         base.execute(f"INSERT INTO runs_run ({names}) VALUES ({', '.join('?' * len(row))})", list(row.values()))
+        base.executemany(_READ, [(reader, run, len(events)) for reader in READERS])
         if number % 200 == 0:
             base.commit()
     base.commit()
