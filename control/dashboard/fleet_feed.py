@@ -23,7 +23,6 @@ POLL_S = 2.0
 LATELY_S = 5.0
 STRIP_EVERY_S = 1.0
 SNAPSHOT = 500
-# A page shows the newest.
 MOST_SINCE = 200
 
 logger = logging.getLogger(__name__)
@@ -140,7 +139,12 @@ def _heads(before: Collection[str]) -> dict[str, Head]:
 
 
 def _moved_lately() -> set[str]:
-    return set(_moved(timezone.now() - timedelta(seconds=LATELY_S)).values_list("id", flat=True))
+    return set(_newest(timezone.now() - timedelta(seconds=LATELY_S)))
+
+
+def _newest(since: datetime) -> list[str]:
+    """Of what moved since then the newest: thousands may have, and a page shows the newest."""
+    return list(_moved(since).order_by("-id").values_list("id", flat=True)[:MOST_SINCE])
 
 
 def _moved(since: datetime) -> QuerySet[Run]:
@@ -178,8 +182,8 @@ def snapshot() -> bytes:
 
 def since(moment: datetime) -> dict[str, bytes]:
     """Strip, and rows that moved since a page was written: so that nothing falls between the page and its socket."""
-    moved = _moved(moment - timedelta(seconds=2)).order_by("-id").values_list("id", flat=True)[:MOST_SINCE]
-    return {"strip": _strip_piece(fleet_rows.strip_html())} | row_pieces(list(moved), "html")
+    moved = _newest(moment - timedelta(seconds=2))
+    return {"strip": _strip_piece(fleet_rows.strip_html())} | row_pieces(moved, "html")
 
 
 def _strip_piece(html: str) -> bytes:
