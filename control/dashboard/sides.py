@@ -11,6 +11,7 @@ Row = TypeVar("Row", Agent, Policy)
 
 SHIPPED = "shipped"
 # A choice of more versions than this is no choice; older ones have an address all the same.
+LONGEST_REF = 140
 LISTED = 30
 
 
@@ -72,6 +73,19 @@ class Sides(Generic[Row]):
             at=row.created_at,
             by=row.created_by,
         )
+
+    def facing(self, *asked: str) -> dict[str, Any]:
+        """What a page shows of two references side by side: both sides, and which reference names nothing."""
+        refs = [ref[:LONGEST_REF] for ref in asked]
+        left, right = both = [self.side(ref) if ref else None for ref in refs]
+        return {
+            "choices": self.choices(),
+            "left": left,
+            "right": right,
+            "sides": [("a", left.ref if left else refs[0]), ("b", right.ref if right else refs[1])],
+            "both": both,
+            "unknown": [ref for ref, side in zip(refs, both, strict=True) if ref and side is None],
+        }
 
     def choices(self) -> list[tuple[str, list[tuple[str, str]]]]:
         """Everything that can be compared, by name, the newest version first: `(reference, words)`."""

@@ -99,16 +99,8 @@ def history(request: HttpRequest, name: str) -> HttpResponse:
 @require_safe
 def compare(request: HttpRequest) -> HttpResponse:
     """Any two, side by side; prompts line by line."""
-    refs = (request.GET.get("a", "")[:140], request.GET.get("b", "")[:140])
-    left, right = (agent_refs.SIDES.side(ref) if ref else None for ref in refs)
-    context: dict[str, Any] = {
-        "choices": agent_refs.SIDES.choices(),
-        "left": left,
-        "right": right,
-        "sides": [("a", left.ref if left else refs[0]), ("b", right.ref if right else refs[1])],
-        "both": [left, right],
-        "unknown": [ref for ref, side in zip(refs, (left, right), strict=True) if ref and side is None],
-    }
+    context = agent_refs.SIDES.facing(request.GET.get("a", ""), request.GET.get("b", ""))
+    left, right = context["both"]
     if left and right:
         context["changes"] = agent_refs.told(left.body, right.body)
         context["lines"] = policy_changes.lines(left.body["prompt"], right.body["prompt"])

@@ -101,17 +101,9 @@ def history(request: HttpRequest, name: str) -> HttpResponse:
 @login_required
 def compare(request: HttpRequest) -> HttpResponse:
     """Any two, side by side: what differs, or everything with `all=1`."""
-    refs = (request.GET.get("a", "")[:140], request.GET.get("b", "")[:140])
-    left, right = (policy_refs.SIDES.side(ref) if ref else None for ref in refs)
-    context: dict[str, Any] = {
-        "choices": policy_refs.SIDES.choices(),
-        "left": left,
-        "right": right,
-        "sides": [("a", left.ref if left else refs[0]), ("b", right.ref if right else refs[1])],
-        "both": [left, right],
-        "unknown": [ref for ref, side in zip(refs, (left, right), strict=True) if ref and side is None],
-        "all": "all" in request.GET,
-    }
+    context = policy_refs.SIDES.facing(request.GET.get("a", ""), request.GET.get("b", ""))
+    context["all"] = "all" in request.GET
+    left, right = context["both"]
     if left and right:
         every = policy_changes.compared(left.body, right.body)
         differing = [change for change in every if change.kind != "same"]
