@@ -5,7 +5,7 @@ twice. Beside it the rules that no event can tell: a run that waits too long, an
 """
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -37,7 +37,7 @@ def take_in() -> int:
     runs = following.behind(READER, RUNS_AT_ONCE)
     if not runs:
         return 0
-    said = {one.run: _fold(one) for one in runs}
+    said = _fold(runs)
     speaking = [one.run for one in runs if any(not isinstance(item, Attempt) for item in said[one.run][1])]
     about = Run.objects.filter(pk__in=speaking).defer("spec", "final").in_bulk()
     with transaction.atomic():
@@ -59,18 +59,25 @@ def take_in() -> int:
     return len(runs)
 
 
-def _fold(one: Behind) -> tuple[Watched, list[Said]]:
-    """What the run's new events say; a run that is not remembered is read from its beginning."""
+def _fold(runs: Sequence[Behind]) -> dict[str, tuple[Watched, list[Said]]]:
+    """What the new events of each run say; a run that is not remembered is read from its beginning."""
+    remembered = [_remembered(one) for one in runs]
+    wanted = [(one, watched.seq) for one, watched in zip(runs, remembered, strict=True)]
+    found = {}
+    for one, watched, events in zip(runs, remembered, following.read(wanted, KINDS), strict=True):
+        items: list[Said] = []
+        for event in events:
+            said = list(watched.take(event))
+            if event.seq > one.seen:
+                items += said
+        watched.seq = one.last_seq
+        found[one.run] = (watched, items)
+    return found
+
+
+def _remembered(one: Behind) -> Watched:
     watched = _kept.pop(one.run, None)
-    if watched is None or watched.seq != one.seen:
-        watched = Watched()
-    items: list[Said] = []
-    for event in following.read(one, watched.seq, KINDS):
-        said = list(watched.take(event))
-        if event.seq > one.seen:
-            items += said
-    watched.seq = one.last_seq
-    return watched, items
+    return watched if watched is not None and watched.seq == one.seen else Watched()
 
 
 def _keep(one: Behind, watched: Watched) -> None:

@@ -5,7 +5,7 @@ are kept apart from the runs, dropping old runs takes nothing from them.
 """
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import orjson
 from django.db import connection, transaction
@@ -55,7 +55,7 @@ def count() -> bool:
     if not runs:
         return False
     sums = Sums()
-    taken = {one.run: _count_one(one, sums) for one in runs}
+    taken = _count_each(runs, sums)
     with transaction.atomic():
         moved = following.advance(READER, [(one, one.last_seq) for one in runs])
         if moved:
@@ -74,18 +74,21 @@ def count() -> bool:
     return True
 
 
-def _count_one(one: Behind, sums: Sums) -> Counted:
-    counted = _kept.pop(one.run, None)
-    if counted is None or counted.seq != one.seen:
-        counted = Counted()
-        unheard = Sums()
-        for event in following.read(one, 0, KINDS):
+def _count_each(runs: Sequence[Behind], sums: Sums) -> dict[str, Counted]:
+    remembered = [_remembered(one) for one in runs]
+    wanted = [(one, counted.seq) for one, counted in zip(runs, remembered, strict=True)]
+    unheard = Sums()
+    for one, counted, events in zip(runs, remembered, following.read(wanted, KINDS), strict=True):
+        for event in events:
             counted.take(event, sums if event.seq > one.seen else unheard, one.stop_seconds)
-    else:
-        for event in following.read(one, one.seen, KINDS):
-            counted.take(event, sums, one.stop_seconds)
-    sums.add("events_appended_total", by=one.last_seq - one.seen)
-    return counted
+        sums.add("events_appended_total", by=one.last_seq - one.seen)
+    return {one.run: counted for one, counted in zip(runs, remembered, strict=True)}
+
+
+def _remembered(one: Behind) -> Counted:
+    """What is known of a run up to its cursor; one that is not remembered is read from its beginning."""
+    counted = _kept.pop(one.run, None)
+    return counted if counted is not None and counted.seq == one.seen else Counted()
 
 
 def _keep(one: Behind, counted: Counted) -> None:

@@ -5,7 +5,8 @@ can. A reader moves its cursors in the transaction in which it writes what it ma
 """
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import connection
@@ -19,6 +20,9 @@ from control.runs.models import Event as Row
 LOOK_BACK_S = 600.0
 _LIVE = tuple(status.value for status in Status if status not in FINAL)
 _ENDED = frozenset(status.value for status in FINAL)
+# A fleet at work is many runs with a few new events each: so many of them are read by one statement.
+_TOGETHER = 50
+_FEW = 100
 
 # Three ways to be a candidate, each by an index of its own: an OR over them would read the whole table.
 _BEHIND = f"""
@@ -31,6 +35,8 @@ LEFT JOIN runs_cursor c ON c.run_id = r.id AND c.reader = %s
 WHERE r.last_seq > COALESCE(c.seq, 0) AND (c.done IS NULL OR NOT c.done)
 ORDER BY r.id LIMIT %s
 """
+_MOVE = "UPDATE runs_cursor SET seq = %s, done = %s WHERE reader = %s AND run_id = %s AND seq = %s"
+_BEGIN = "INSERT INTO runs_cursor (reader, run_id, seq, done) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +72,39 @@ def _oldest_new() -> str:
     return f"{digits[:8]}-{digits[8:]}-0000-0000-000000000000"
 
 
-def read(one: Behind, after: int, kinds: Collection[str] = ()) -> Iterator[Event]:
-    """The events (of these kinds) after `after` and up to where the run's row stood, in order."""
+def read(wanted: Sequence[tuple[Behind, int]], kinds: Collection[str] = ()) -> Iterator[Iterable[Event]]:
+    """For each run, in this order, its events (of these kinds) after the given `seq` and up to where its row stood.
+
+    Those of a run with much to read are decoded one by one: take them before the next run's.
+    """
+    for start in range(0, len(wanted), _TOGETHER):
+        some = wanted[start : start + _TOGETHER]
+        found = _few([(one, after) for one, after in some if _is_little(one, after)], kinds)
+        for one, after in some:
+            yield found.get(one.run, ()) if _is_little(one, after) else _much(one, after, kinds)
+
+
+def _is_little(one: Behind, after: int) -> bool:
+    return one.last_seq - after <= _FEW
+
+
+def _few(wanted: Sequence[tuple[Behind, int]], kinds: Collection[str]) -> Mapping[str, list[Event]]:
+    found: dict[str, list[Event]] = defaultdict(list)
+    if not wanted:
+        return found
+    which = " OR ".join(["(run_id = %s AND seq > %s AND seq <= %s)"] * len(wanted))
+    told = f"({which}) AND kind IN ({', '.join(['%s'] * len(kinds))})" if kinds else which
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT run_id, body FROM runs_event WHERE {told} ORDER BY run_id, seq",
+            [value for one, after in wanted for value in (one.run, after, one.last_seq)] + list(kinds),
+        )
+        for run, body in cursor.fetchall():
+            found[run].append(decode(body))
+    return found
+
+
+def _much(one: Behind, after: int, kinds: Collection[str]) -> Iterator[Event]:
     rows = Row.objects.filter(run_id=one.run, seq__gt=after, seq__lte=one.last_seq).order_by("seq")
     if kinds:
         rows = rows.filter(kind__in=kinds)
@@ -78,20 +115,17 @@ def read(one: Behind, after: int, kinds: Collection[str] = ()) -> Iterator[Event
 def advance(reader: str, moves: Sequence[tuple[Behind, int]]) -> bool:
     """Move the cursors of these runs; False if another process of this reader moved one of them meanwhile. Then the
     caller rolls back what it made of the events."""
+    known, new = [], []
+    for one, upto in moves:
+        done = one.ended and upto >= one.last_seq
+        if one.seen:
+            known.append((upto, done, reader, one.run, one.seen))
+        else:
+            new.append((reader, one.run, upto, done))
     with connection.cursor() as cursor:
-        for one, upto in moves:
-            done = one.ended and upto >= one.last_seq
-            if one.seen:
-                cursor.execute(
-                    "UPDATE runs_cursor SET seq = %s, done = %s WHERE reader = %s AND run_id = %s AND seq = %s",
-                    [upto, done, reader, one.run, one.seen],
-                )
-            else:
-                cursor.execute(
-                    "INSERT INTO runs_cursor (reader, run_id, seq, done) VALUES (%s, %s, %s, %s) "
-                    "ON CONFLICT DO NOTHING",
-                    [reader, one.run, upto, done],
-                )
-            if not cursor.rowcount:
-                return False
+        for sql, rows in ((_MOVE, known), (_BEGIN, new)):
+            if rows:
+                cursor.executemany(sql, rows)
+                if cursor.rowcount != len(rows):
+                    return False
     return True

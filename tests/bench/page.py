@@ -79,7 +79,7 @@ def page() -> None:
 
 def within(worst: float, limit: float, unit: str) -> str:
     """The limit, and whether the worst of the figures keeps it."""
-    return f"limit {limit:.0f} {unit}: {'kept' if worst < limit else 'BROKEN'}"
+    return f"limit {limit:.0f} {unit}: {'kept' if worst <= limit else 'BROKEN'}"
 
 
 def _of(figures: list[dict[str, float]], name: str) -> Spread:

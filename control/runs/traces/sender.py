@@ -8,7 +8,7 @@ Off unless OTEL_EXPORTER_OTLP_ENDPOINT (or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT) i
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from django.conf import settings
 from django.db import transaction
@@ -48,7 +48,7 @@ class Sender:
         runs = following.behind(READER, RUNS_AT_ONCE)
         if not runs:
             return 0
-        folded = [(one, self._fold(one)) for one in runs]
+        folded = list(self._fold(runs))
         if not self._send_all([span for _, spans in folded for span in spans]):
             # Either the collector is away, or it refuses one of them; that one must not hold up the others for ever.
             refused = self._send_apart(folded)
@@ -60,20 +60,26 @@ class Sender:
         self._move(runs)
         return len(runs)
 
-    def _fold(self, one: Behind) -> list[Span]:
+    def _fold(self, runs: Sequence[Behind]) -> Iterator[tuple[Behind, list[Span]]]:
+        folds = [self._remembered(one) for one in runs]
+        wanted = [(one, fold.seq) for one, fold in zip(runs, folds, strict=True)]
+        for one, fold, events in zip(runs, folds, following.read(wanted), strict=True):
+            made: list[Span] = []
+            for event in events:
+                ended = fold.take(event)
+                if event.seq > one.seen:
+                    made += ended
+            if not one.ended:
+                self._kept[one.run] = fold
+            yield one, made
+        while len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+
+    def _remembered(self, one: Behind) -> RunSpans:
         fold = self._kept.pop(one.run, None)
-        if fold is None or fold.seq != one.seen:
-            fold = RunSpans(run=one.run, root=one.root, parent=one.parent, parent_call=one.parent_call, agent=one.agent)
-        made: list[Span] = []
-        for event in following.read(one, fold.seq):
-            ended = fold.take(event)
-            if event.seq > one.seen:
-                made += ended
-        if not one.ended:
-            self._kept[one.run] = fold
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
-        return made
+        if fold is not None and fold.seq == one.seen:
+            return fold
+        return RunSpans(run=one.run, root=one.root, parent=one.parent, parent_call=one.parent_call, agent=one.agent)
 
     def _send_all(self, spans: Sequence[Span]) -> bool:
         parts = (spans[start : start + SPANS_AT_ONCE] for start in range(0, len(spans), SPANS_AT_ONCE))
