@@ -31,6 +31,8 @@ _LONGEST_POSITION = 24
 _NUMBERED = re.compile(r"\s*\d+\s*[.):|\t→]\s?")
 _FRAME = " \t{}[],"
 _TIMELY = re.compile(r"(?:_at|At|_ts|Ts|_timestamp)$")
+# How long it took, where it is no whole number.
+_TIMES = frozenset({"t", "dt", "rt", "s"})
 _VOLATILE_KEYS, _ID_KEYS = words("answers", "volatile_keys"), words("answers", "id_keys")
 
 
@@ -204,6 +206,8 @@ def _flat(value: Any, depth: int) -> str:
         lines = []
         for key in _kept(tuple(value)):
             one = value[key]
+            if type(one) is float and key in _TIMES:
+                continue
             lines.append(f"{key}:{one if type(one) is str else _flat(one, depth + 1)}")
         return "{" + "\n".join(lines) + "}"
     if kind is list:
@@ -234,7 +238,7 @@ def volatile_key(key: str) -> bool:
     flat = flat_key(key)
     return (
         flat in _VOLATILE_KEYS
-        or flat.startswith(("duration", "elapsed", "latency", "tookms"))
+        or flat.startswith(("duration", "elapsed", "latency", "tookms", "ratelimit", "xratelimit"))
         or flat.endswith(("duration", "elapsed", "latency", "traceid", "requestid", "timestamp"))
         or _TIMELY.search(key) is not None
     )

@@ -33,9 +33,11 @@ _MADE_UP = re.compile(
     r"(?:client|request|req|idempot|correlation|trace|dedup)\w*(?:id|uid|uuid|guid|key|ref|nonce|token)$|(?:msg|message|call)u?(?:uid|uuid|guid)$"
 )
 _OF_REQUEST = re.compile(
-    r"(?:client|app|sdk|api|http|x)?(?:req|request|corr|correlation|trace|span|idem\w*|dedup\w*|nonce|rid)(?:id|ref|key|no|nr|num|uid)?$"
+    r"(?:client|app|sdk|api|http|x)?(?:req|request|corr|correlation|trace|span|idem\w*|dedup\w*|nonce|rid|rq)(?:id|ref|key|no|nr|num|uid)?$"
 )
 _RANDOM = re.compile(r"(?=[\w-]*[0-9])(?=[\w-]*[A-Za-z])[\w-]+$")
+_HEX = re.compile(r"(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{8,}$")
+_SHORT_NAMES = frozenset({"id", "pk"})
 _WORDLESS = re.compile(r"[^a-z0-9]+")
 # Beside other arguments these only number the calls.
 _RUNNING = frozenset({"seq", "seqno", "sequence", "sequencenumber", "msgid", "rpcid"})
@@ -139,13 +141,20 @@ def _spelt_object(value: Mapping[Any, Any], depth: int) -> str:
 
 def _of_asking(key: str) -> bool:
     """Whether an argument may tell when it was asked, or which request it is."""
-    return key in _TIME_KEYS or _OF_REQUEST.match(key) is not None
+    return key in _TIME_KEYS or _is_short(key) or _OF_REQUEST.match(key) is not None
+
+
+def _is_short(key: str) -> bool:
+    """`n`, `rq`: a name that tells nothing."""
+    return len(key) < 3 and key not in _SHORT_NAMES
 
 
 def _made_up(key: str, text: str) -> bool:
     """The time of asking to the second; a random value for what names the request."""
     if key in _TIME_KEYS:
         return _PRECISE.match(text) is not None and text[17:19] not in ("00", "59")
+    if _is_short(key):
+        return _HEX.match(text) is not None
     return len(text) > 5 and _RANDOM.match(text) is not None
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from agents.policy import orders
 from agents.policy.answers import Answer, answer_from, as_data, read_answer
 from agents.policy.asked import NO_HINTS, Answered, Asked, Edited, Hints
+from agents.policy.doors import Doors
 from agents.policy.families import Families
 from agents.policy.findings import Finding
 from agents.policy.identity import Act, act_of
@@ -47,9 +48,9 @@ class Guard:
         self.hard: frozenset[str] = frozenset()
         self._progress = Progress()
         self._repeats, self._families, self._staleness = Repeats(), Families(), Staleness()
-        self._rewording, self._idling = Rewording(), Idling()
+        self._rewording, self._idling, self._doors = Rewording(), Idling(), Doors()
         self._streaks, self._counted = Streaks(), Counted()
-        self._detectors = (self._repeats, self._families, self._staleness, self._rewording)
+        self._detectors = (self._repeats, self._families, self._staleness, self._rewording, self._doors)
         self._stagnation = Stagnation()
         self._batch = self._settled = self._escalated = 0
         self._asked: dict[int, tuple[Act, Verdict | None, str]] = {}

@@ -96,7 +96,8 @@ _INCREMENTS = words("arguments", "increments")
 _TIMES, _BRIEFS, _PAGING = words("fields", "times"), words("fields", "briefs"), words("fields", "paging")
 _TOLD, _STATES, _MAKING = words("verbs", "told"), words("verbs", "states"), words("verbs", "making")
 _ALIVE, _MOVING = words("verbs", "alive"), words("verbs", "moving")
-_AMOUNTS, _MADE = words("fields", "amounts"), words("verbs", "made")
+_NOTICES = frozenset({"message", "notice", "notification", "notifications", "notify"})
+_AMOUNTS, _MADE, _UNDONE = words("fields", "amounts"), words("verbs", "made"), words("verbs", "undone")
 _LINES = ("input", "line", "command", "cmd", "call", "request", "instruction")
 
 
@@ -155,6 +156,8 @@ def _by_verb(words: tuple[str, ...]) -> Nature | None:
         if word in verbs.READ:
             return Nature.STEP if word in verbs.STEP else Nature.READ
         if word in verbs.OPS:
+            if word == "push" and not _NOTICES.isdisjoint(words):
+                return Nature.SEND
             return Nature.STEP if word in verbs.STEP else Nature.OPERATE
     if any(word in verbs.UNSURE_OUT for word in words):
         return Nature.SEND
@@ -181,6 +184,18 @@ def moves_money(tool: str) -> bool:
 def makes(tool: str) -> bool:
     """Whether each use makes one more of something: a booking, an order, a ticket."""
     return not _MADE.isdisjoint(verbs.segments(tool))
+
+
+@lru_cache(maxsize=1024)
+def takes_back(tool: str) -> bool:
+    """Whether it takes back what was made: cancels, deletes."""
+    return not _UNDONE.isdisjoint(verbs.segments(tool))
+
+
+@lru_cache(maxsize=1024)
+def made_by(tool: str) -> str:
+    """What a tool makes or takes back, without the verb: `create_event` and `delete_event` are about the same."""
+    return " ".join([one for one in verbs.segments(tool) if one not in _MADE and one not in _UNDONE])
 
 
 def pays(pairs: Mapping[str, Any]) -> bool:

@@ -10,12 +10,12 @@ from agents.policy.bounded import Bounded
 from agents.policy.findings import Finding
 from agents.policy.identity import Act
 from agents.policy.measuring import measures
-from agents.policy.natures import IDLES, LOOKS, MOVES, Nature, by_steps, makes
+from agents.policy.natures import IDLES, LOOKS, MOVES, Nature, by_steps, made_by, makes, takes_back
 from agents.policy.progress import Progress, talks
 from agents.policy.traces import Trace, best, better
 from agents.verdicts import BlockMode
 
-_KEYS, _ANSWERS = 512, 6
+_KEYS, _ANSWERS, _KINDS = 512, 6, 128
 # Longer answers are not kept until somebody asks for their shape.
 _HELD = 1_500
 _RICH = 60
@@ -44,8 +44,9 @@ class Repeats:
     def __init__(self) -> None:
         self._traces: Bounded[Trace] = Bounded(_KEYS)
         self._fresh = 0
-        # The latest call that may have changed something.
-        self._doer = ""
+        # The latest call that may have changed something; how many did; how often things of a kind were taken back.
+        self._doer, self._doings = "", 0
+        self._taken: Bounded[int] = Bounded(_KINDS)
 
     # --- before the call --------------------------------------------------------------------------------------
 
@@ -57,6 +58,8 @@ class Repeats:
         nature = act.nature or (Nature(trace.nature) if trace.nature else Nature.READ)
         if trace.failed:
             return self._failing(act, trace, nature, progress)
+        if trace.over > 1 and act.nature is Nature.READ and progress.epoch == trace.epoch:
+            return self._found("repeat_read", act, trace, max(trace.over, trace.count))
         if (act.polls and trace.sort != LOST) or (
             trace.pending and (not act.path or act.wait_s or trace.brief) and nature in _MAY_PEND
         ):
@@ -134,6 +137,8 @@ class Repeats:
                     leash += trace.count  # a step that follows each piece of other work
             found = self._found(rule, act, trace, trace.count, leash=leash)
             again = trace.made - _SPARE if self._doer == act.key else 0
+            if self._is_undone(act, trace):
+                again = max(again, trace.remade + 1)
             if again > 0 and (found is None or again > found.count - found.leash):
                 found = self._found("repeat_effect", act, trace, again)
             return found
@@ -184,7 +189,9 @@ class Repeats:
         trace = self._traces.get(act.key)
         now = _now(act, answer)
         failed = _failed(act, answer)
-        made = self._made(act, trace, failed)
+        made, over = self._made(act, trace, failed), _over(trace, answer, progress)
+        remade = trace.remade + 1 if trace is not None and not failed and self._is_undone(act, trace) else 0
+        self._do(act, answer, failed)
         if trace is None:
             trace = Trace(first=act.call)
         elif not self._taught_nothing(act, trace, answer, now):
@@ -201,17 +208,32 @@ class Repeats:
         trace.count = max(trace.count, 1)
         trace.despite += failed
         trace.changes += progress.epoch > trace.epoch and trace.epoch > 0 and trace.despite > 1
-        trace.made = made
+        trace.made, trace.over = made, over
+        trace.remade, trace.doings, trace.taken = remade, self._doings, self._taken.get(made_by(act.tool)) or 0
         self._note(act, trace, answer, now, progress)
 
     def _made(self, act: Act, trace: Trace | None, failed: bool) -> int:
         """How often in a row, with nothing else done in between, this call has made one more of the same."""
         again = self._doer == act.key
-        if act.nature not in _STILL and not failed:
-            self._doer = act.key
         if failed or act.nature is not Nature.SEND or not act.pairs or talks(act.tool) or not makes(act.tool):
             return 0
         return trace.made + (trace.batch != act.batch) if trace is not None and again else 1
+
+    def _do(self, act: Act, answer: Answer, failed: bool) -> None:
+        if act.nature in _STILL or failed:
+            return
+        self._doer = act.key
+        if takes_back(act.tool):
+            kind = made_by(act.tool)
+            self._taken.put(kind, (self._taken.get(kind) or 0) + 1)
+        elif act.nature is not None or answer.acknowledges or answer.sends:
+            self._doings += 1
+
+    def _is_undone(self, act: Act, trace: Trace) -> bool:
+        """Whether what this call once made was taken back since, and nothing else was done."""
+        if not trace.doings or self._doings != trace.doings or not makes(act.tool) or talks(act.tool):
+            return False
+        return (self._taken.get(made_by(act.tool)) or 0) > trace.taken
 
     def _taught_nothing(self, act: Act, trace: Trace, answer: Answer, now: str) -> bool:
         failed = _failed(act, answer)
@@ -290,11 +312,22 @@ class Repeats:
     def dump(self) -> list[Any]:
         for _, trace in self._traces.dump():
             trace.its_shape()
-        return [self._doer, [[key, list(astuple(trace))[:-1]] for key, trace in self._traces.dump()]]
+        done = [self._doer, self._doings, self._taken.dump()]
+        return [done, [[key, list(astuple(trace))[:-1]] for key, trace in self._traces.dump()]]
 
     def load(self, kept: list[Any]) -> None:
-        self._doer, rows = kept
+        (self._doer, self._doings, taken), rows = kept
+        self._taken.load(taken)
         self._traces.load([(key, Trace(*row)) for key, row in rows])
+
+
+def _over(trace: Trace | None, answer: Answer, progress: Progress) -> int:
+    """How often in a row the same answer has told that it is over."""
+    if not answer.ended or answer.failed:
+        return 0
+    if trace is None or trace.epoch != progress.epoch or answer.same != trace.answers[-1]:
+        return 1
+    return trace.over + 1
 
 
 def _failed(act: Act, answer: Answer) -> bool:

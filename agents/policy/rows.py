@@ -21,6 +21,7 @@ ACTS = frozenset({Nature.SEND, Nature.SPAWN, Nature.SET, Nature.OPERATE, Nature.
 _MOST_PIECES, _MOST_WORDS, _MOST_NUMBERS, _READ, _FORM = 24, 80, 10, 600, 300
 # Numbers that wobble by less than this say nothing.
 _NOISE = 0.2
+_PROSE = 3
 _AS_LINE_END = bytes.maketrans(b";,", b"\n\n")
 
 
@@ -45,6 +46,7 @@ class Heard:
     family: str
     fault: str
     edits: list[tuple[str, str]]
+    address: str
     # Where it was worked out already.
     request: RequestWords | None
 
@@ -68,8 +70,16 @@ def heard_of(act: Act, answer: Answer, edits: Mapping[str, Edited]) -> Heard:
         family=answer.family,
         fault=answer.fault,
         edits=[(path, edit.exact) for path, edit in list(edits.items())[:16]],
+        address=addressed(act),
         request=act.__dict__.get("request"),
     )
+
+
+def addressed(act: Act) -> str:
+    """Whom or what it tells something, without the words; empty where it tells nothing."""
+    if act.nature not in ACTS or act.command is not None or not act.pairs or act.text.count(" ") < _PROSE:
+        return ""
+    return act.address
 
 
 @dataclass(slots=True)
@@ -107,6 +117,7 @@ class Row:
     figures: tuple[str, ...]
     words: frozenset[str]
     alone: tuple[float, ...]
+    address: str
     state: int = 0
     news: float = 0.0
     masked_news: float = 0.0
@@ -190,6 +201,7 @@ class Known:
             figures,
             words,
             tuple([float(one) for one in numbers_alone(low)[:_MOST_NUMBERS]]) if HAS_DIGIT(low) else (),
+            heard.address,
         )
         if lines:
             row.new_masked = len(masked.difference(self.masked))

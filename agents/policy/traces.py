@@ -43,6 +43,13 @@ class Trace:
     made: int = 0
     # How often the world had changed by the first of them.
     begun: int = 0
+    # How often it was made again after it was taken back, with nothing else done; what had been done and taken back by
+    # the latest one.
+    remade: int = 0
+    doings: int = 0
+    taken: int = 0
+    # How often in a row the same answer told that what is asked about is over.
+    over: int = 0
     # The answer whose shape is `shape`, as long as nobody has asked for that.
     answer: Answer | None = None
 
