@@ -33,6 +33,7 @@ _FRAME = " \t{}[],"
 _TIMELY = re.compile(r"(?:_at|At|_ts|Ts|_timestamp)$")
 # How long it took, where it is no whole number.
 _TIMES = frozenset({"t", "dt", "rt", "s"})
+_MADE_UP = re.compile(r"(?:[a-z]{1,4}-)?(?=[0-9]*[a-f])[0-9a-f]{4,}$")
 _VOLATILE_KEYS, _ID_KEYS = words("answers", "volatile_keys"), words("answers", "id_keys")
 
 
@@ -206,13 +207,18 @@ def _flat(value: Any, depth: int) -> str:
         lines = []
         for key in _kept(tuple(value)):
             one = value[key]
-            if type(one) is float and key in _TIMES:
+            if len(key) < 3 and _is_of_answering(key, one):
                 continue
             lines.append(f"{key}:{one if type(one) is str else _flat(one, depth + 1)}")
         return "{" + "\n".join(lines) + "}"
     if kind is list:
         return "[" + "\n".join([_flat(one, depth + 1) for one in value]) + "]" if depth <= 12 else "…"
     return repr(value)
+
+
+def _is_of_answering(key: str, value: Any) -> bool:
+    """Whether a field whose name tells nothing holds how long it took, or an id made up for this answer."""
+    return (type(value) is float and key in _TIMES) or (type(value) is str and _MADE_UP.match(value) is not None)
 
 
 # The objects of an answer, and the answers of a tool, have the same few sets of keys.

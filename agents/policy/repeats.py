@@ -12,7 +12,7 @@ from agents.policy.identity import Act
 from agents.policy.measuring import measures
 from agents.policy.natures import IDLES, LOOKS, MOVES, Nature, by_steps, made_by, makes, takes_back
 from agents.policy.progress import Progress, talks
-from agents.policy.traces import Trace, best, better
+from agents.policy.traces import Trace, best, better, over, over_again
 from agents.verdicts import BlockMode
 
 _KEYS, _ANSWERS, _KINDS = 512, 6, 128
@@ -189,7 +189,7 @@ class Repeats:
         trace = self._traces.get(act.key)
         now = _now(act, answer)
         failed = _failed(act, answer)
-        made, over = self._made(act, trace, failed), _over(trace, answer, progress)
+        made, ended = self._made(act, trace, failed), over(trace, answer, progress.epoch)
         remade = trace.remade + 1 if trace is not None and not failed and self._is_undone(act, trace) else 0
         self._do(act, answer, failed)
         if trace is None:
@@ -208,7 +208,7 @@ class Repeats:
         trace.count = max(trace.count, 1)
         trace.despite += failed
         trace.changes += progress.epoch > trace.epoch and trace.epoch > 0 and trace.despite > 1
-        trace.made, trace.over = made, over
+        trace.made, trace.over = made, ended
         trace.remade, trace.doings, trace.taken = remade, self._doings, self._taken.get(made_by(act.tool)) or 0
         self._note(act, trace, answer, now, progress)
 
@@ -246,7 +246,7 @@ class Repeats:
             return True
         if nature in _ACTS:
             return trace.its_shape() == answer.shape
-        return now in trace.answers or answer.clock
+        return now in trace.answers or answer.clock or (act.nature is None and over_again(trace, answer))
 
     def _starts_over(self, act: Act, trace: Trace) -> bool:
         nature = act.nature or (Nature(trace.nature) if trace.nature else Nature.READ)
@@ -288,7 +288,9 @@ class Repeats:
         """Whether an answer is one that the same call gave before: then it may be replaced by a stub."""
         trace = self._traces.get(act.key)
         now = _now(act, answer)
-        return trace is not None and trace.failed == _failed(act, answer) and (now in trace.answers or answer.clock)
+        if trace is None or trace.failed != _failed(act, answer):
+            return False
+        return now in trace.answers or answer.clock or (act.nature is None and over_again(trace, answer))
 
     def refused(self, act: Act) -> None:
         trace = self._traces.get(act.key)
@@ -319,15 +321,6 @@ class Repeats:
         (self._doer, self._doings, taken), rows = kept
         self._taken.load(taken)
         self._traces.load([(key, Trace(*row)) for key, row in rows])
-
-
-def _over(trace: Trace | None, answer: Answer, progress: Progress) -> int:
-    """How often in a row the same answer has told that it is over."""
-    if not answer.ended or answer.failed:
-        return 0
-    if trace is None or trace.epoch != progress.epoch or answer.same != trace.answers[-1]:
-        return 1
-    return trace.over + 1
 
 
 def _failed(act: Act, answer: Answer) -> bool:

@@ -70,3 +70,18 @@ def better(best: list[float], answer: Answer) -> bool:
 def best(best: list[float], tally: tuple[float, float]) -> list[float]:
     left = min((one for one in (best[0], tally[0]) if one >= 0), default=-1.0)
     return [left, max(best[1], tally[1])]
+
+
+def over(trace: Trace | None, answer: Answer, epoch: int) -> int:
+    """How often in a row the same answer has told that it is over: in words, or by waiting for nothing any more."""
+    waited = trace is not None and (trace.pending or trace.over)
+    if answer.failed or answer.pending or not (answer.ended or waited):
+        return 0
+    if trace is None or trace.epoch != epoch or answer.same != trace.answers[-1]:
+        return 1
+    return trace.over + 1
+
+
+def over_again(trace: Trace, answer: Answer) -> bool:
+    """Whether it was over once more, only under another number."""
+    return answer.ended and trace.ended and trace.its_shape() == answer.shape
