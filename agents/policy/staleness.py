@@ -8,16 +8,18 @@ from agents.policy.answers import Answer
 from agents.policy.bounded import Bounded, remember
 from agents.policy.findings import Finding
 from agents.policy.identity import Act
-from agents.policy.lexing import words_in
+from agents.policy.lexing import numbers_alone, words_in
 from agents.policy.natures import LOOKS, MOVES, by_steps
 from agents.policy.progress import Progress
 from agents.policy.scrubbing import HAS_DIGIT
+from agents.verdicts import BlockMode
 
 _THINGS, _UNITS, _SLACK = 64, 600, 200
 _NEWS = 0.2
 _SHORT = 60
 _MAY_LOOK = LOOKS | {None}
 _LAP, _MANY, _WORDS = 24, 6, 200
+_SCREEN = "\0screen"
 
 
 @dataclass(slots=True)
@@ -68,6 +70,8 @@ class Echo:
     # How many named the very numbers and names that the one before named.
     fixed: int = 0
     long: bool = False
+    # Whether it is short and tells where a move has led to.
+    placed: bool = False
 
 
 @dataclass(slots=True)
@@ -97,7 +101,7 @@ class Staleness:
         if act.exempt:
             return None
         if act.nature in MOVES:
-            return self._screen_stays(act)
+            return self._screen_stays(act) or self._goes_round(act, self._laps.get(_SCREEN))
         if act.nature not in _MAY_LOOK:
             return None
         shelf = self._shelves.get(act.about) if act.narrow else None
@@ -113,16 +117,8 @@ class Staleness:
                 leash=2 if len(shelf.keys) < 3 else -1 if shelf.known_by_heart else 0,
             )
         lap = self._laps.get(act.tool)
-        if lap is not None and lap.run and act.key not in lap.asked:
-            return Finding(
-                rule="nothing_new",
-                count=lap.run,
-                fingerprint=act.key,
-                first=lap.first,
-                last=lap.last,
-                what=f"the same {lap.period} answers in turn",
-                said=lap.said,
-            )
+        if lap is not None and act.key not in lap.asked and (found := self._goes_round(act, lap)) is not None:
+            return found
         echo = self._echoes.get(act.tool)
         if echo is not None and echo.count > 1:
             return Finding(
@@ -136,6 +132,19 @@ class Staleness:
             )
         return None
 
+    def _goes_round(self, act: Act, lap: Lap | None) -> Finding | None:
+        if lap is None or not lap.run:
+            return None
+        return Finding(
+            rule="nothing_new",
+            count=lap.run,
+            fingerprint=act.key,
+            first=lap.first,
+            last=lap.last,
+            what=f"the same {lap.period} answers in turn",
+            said=lap.said,
+        )
+
     def _screen_stays(self, act: Act) -> Finding | None:
         screen = self._screen
         if screen.count < 2 or (act.key in screen.keys and len(screen.keys) < 2):
@@ -148,7 +157,8 @@ class Staleness:
             last=screen.last,
             what="moves that left the screen as it was",
             said=screen.said,
-            leash=5 if by_steps(act.pairs) else 2,
+            leash=1 if screen.placed else 5 if by_steps(act.pairs) else 2,
+            mode=BlockMode.STUB if screen.placed else None,
         )
 
     def _changed(self, act: Act, shelf: Shelf, progress: Progress) -> bool:
@@ -157,12 +167,14 @@ class Staleness:
         return progress.epoch > shelf.epoch or progress.touches > shelf.touches
 
     def learn(self, act: Act, answer: Answer, progress: Progress) -> None:
+        if act.nature in MOVES and not answer.failed:
+            self._hear_lap(act, answer, _SCREEN)
         if act.nature in MOVES:
             self._see_screen(act, answer)
         if act.nature not in _MAY_LOOK or answer.failed or answer.pending:
             return
         self._hear_echo(act, answer)
-        self._hear_lap(act, answer)
+        self._hear_lap(act, answer, act.tool)
         if not act.narrow or answer.empty or (answer.length < _SHORT and len(answer.units) < 2):
             return
         shelf = self._shelves.get(act.about)
@@ -206,7 +218,8 @@ class Staleness:
 
     def _see_screen(self, act: Act, answer: Answer) -> None:
         screen = self._screen
-        if answer.length < _SHORT and len(answer.units) < 3:
+        placed = answer.length < _SHORT and _tells_place(act, answer)
+        if answer.length < _SHORT and len(answer.units) < 3 and not placed:
             # An acknowledgement says nothing of the screen, unless it is news and tells more than it was told.
             if answer.same not in screen.abouts:
                 screen.abouts = [*screen.abouts[-15:], answer.same]
@@ -215,15 +228,17 @@ class Staleness:
                     screen.count = min(screen.count, 1)
             return
         if screen.same != answer.same:
-            self._screen = screen = Echo(same=answer.same, first=act.call)
+            self._screen = screen = Echo(same=answer.same, first=act.call, placed=placed)
         screen.count += screen.batch != act.batch
         if act.key not in screen.keys:
             screen.keys = [*screen.keys[-15:], act.key]
         screen.last, screen.batch, screen.said = act.call, act.batch, answer.excerpt
 
-    def _hear_lap(self, act: Act, answer: Answer) -> None:
-        lap = self._laps.get(act.tool) or Lap()
-        if act.key in lap.asked or answer.empty or (answer.length < _SHORT and len(answer.units) < 3):
+    def _hear_lap(self, act: Act, answer: Answer, name: str) -> None:
+        lap = self._laps.get(name) or Lap()
+        if act.key in lap.asked and name != _SCREEN:
+            return
+        if answer.empty or (answer.length < _SHORT and len(answer.units) < 3):
             return
         before = lap.answers[::-1].index(answer.same) + 1 if answer.same in lap.answers else 0
         lap.run = lap.run + 1 if before > 1 and before == lap.period else int(before > 1)
@@ -234,9 +249,13 @@ class Staleness:
         lap.asked.append(act.key)
         del lap.answers[:-_LAP], lap.asked[:-_LAP]
         lap.last, lap.said = act.call, answer.excerpt
-        self._laps.put(act.tool, lap)
+        self._laps.put(name, lap)
 
     def still_same(self, act: Act, answer: Answer) -> bool:
+        if act.nature in MOVES:
+            shown = self._laps.get(_SCREEN)
+            placed = self._screen.placed and self._screen.same == answer.same
+            return placed or (shown is not None and shown.run > 0 and answer.same in shown.answers)
         lap = self._laps.get(act.tool)
         if lap is not None and lap.run and answer.same in lap.answers:
             return True
@@ -273,6 +292,12 @@ class Staleness:
         self._echoes.load([(key, _echo(row)) for key, row in rows[1]])
         self._laps.load([(key, Lap(*row)) for key, row in rows[2]])
         self._screen = _echo(rows[3])
+
+
+def _tells_place(act: Act, answer: Answer) -> bool:
+    """Whether it names numbers that it was not told: a place, and how far it goes."""
+    asked = words_in(act.question.casefold())
+    return len([one for one in numbers_alone(answer.start) if one not in asked]) > 1
 
 
 def _echo(row: list[Any]) -> Echo:
