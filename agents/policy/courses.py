@@ -3,7 +3,9 @@
 from agents.policy.identity import Act
 from agents.policy.natures import Nature
 from agents.policy.progress import Progress
-from agents.policy.rows import Known, Row, addressed, form_of, share
+from agents.policy.rows import Known, Row, form_of, share
+from agents.policy.telling import NAMES as OF_TELLING
+from agents.policy.telling import of_telling
 
 # In the order of `of_course`.
 _NAMES = """
@@ -14,9 +16,8 @@ series varied templates grows asked_again new_asked_8 new_ids_8 same_place_run
 auth_8 transient_8 one_cause_8 family_8 family_run fault_8 failed_run failed_news
 acts_8 hard waits_all waits_growing ended_same ended_8
 recovered_8
-told_run told_all told_since_news told_new
 """
-NAMES = tuple(_NAMES.split())
+NAMES = (*_NAMES.split(), *OF_TELLING)
 # What reaches somebody is never run to see what comes of it.
 HARD = frozenset({Nature.SEND, Nature.SPAWN, Nature.ASK})
 _LONGEST_CYCLE, _LAPS = 8, 4
@@ -52,29 +53,8 @@ def of_course(act: Act, progress: Progress, rows: list[Row], same: list[Row], kn
         sum([row.ended for row in eight]),
         sum([row.recovered for row in eight]),
     )
-    signs += _of_telling(act, rows)
+    signs += of_telling(act, rows)
     return signs
-
-
-def _of_telling(act: Act, rows: list[Row]) -> tuple[float, ...]:
-    """How often the same one was told something: in a row, at all, since a look brought news; and how much is new."""
-    address = addressed(act)
-    if not address:
-        return (0, 0, 0, 1.0)
-    run = every = since = 0
-    unbroken = dry = True
-    said: set[str] = set()
-    for row in reversed(rows):
-        if row.address == address:
-            every += 1
-            run += unbroken
-            since += dry
-            said |= row.asked
-        else:
-            unbroken = False
-            dry = dry and (bool(row.acts) or row.word_news <= _SOME)
-    asked = act.request[0]
-    return (run, every, since, len(asked - said) / len(asked) if asked and every else 1.0)
 
 
 def _of_answers(rows: list[Row], eight: list[Row], dry: int) -> list[float]:

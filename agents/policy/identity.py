@@ -1,5 +1,6 @@
 """What makes a call the same call: everything the guard reads out of a call before it runs."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,7 @@ from agents.policy.contents import content_after, is_cosmetic
 from agents.policy.identity_rules import Rule, identified
 from agents.policy.lazily import lazy
 from agents.policy.likeness import LONGEST, Words, words_of
-from agents.policy.natures import LOOKS, Nature, moves_money, nature_of, pays
+from agents.policy.natures import EFFECTS, LOOKS, Nature, moves_money, nature_of, pays
 from agents.policy.request_words import RequestWords, words_of_request
 from agents.policy.shells import Command
 from agents.policy.subjects import (
@@ -27,6 +28,8 @@ from agents.policy.subjects import (
 )
 
 _MANY = 200
+_PROSE, _READ = 3, 600
+_SINGLED_OUT = re.compile(r"\S*\d\S*|\S+[/_@.]\S+")
 _EDIT, _SEND = Nature.EDIT, Nature.SEND
 
 
@@ -93,6 +96,17 @@ class Act:
     @lazy
     def address(self) -> str:
         return digest(f"{self.tool}\0{address_of(self.args)}")
+
+    @lazy
+    def told_to(self) -> str:
+        """Whom or what it tells something, without the words; empty where it tells nothing."""
+        tells = self.nature in EFFECTS and self.command is None and self.pairs and self.text.count(" ") >= _PROSE
+        return self.address if tells else ""
+
+    @lazy
+    def named(self) -> frozenset[str]:
+        """What its words single out: numbers, names of files, addresses."""
+        return frozenset(_SINGLED_OUT.findall(self.text[:_READ].casefold()))
 
     @lazy
     def words(self) -> Words:

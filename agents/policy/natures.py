@@ -35,7 +35,6 @@ class Nature(StrEnum):
 
 
 LOOKS = frozenset({Nature.READ, Nature.CHECK, Nature.RUN})
-ACTS = frozenset({Nature.OPERATE, Nature.SET, Nature.EDIT, Nature.SEND})
 IDLES = frozenset({Nature.THINK, Nature.PLAN, Nature.WAIT})
 MOVES = frozenset({Nature.STEP, Nature.SCREEN})
 # What every call asks for is looked up once: the member of an enumeration by its name takes seven times as long.
@@ -98,6 +97,8 @@ _TOLD, _STATES, _MAKING = words("verbs", "told"), words("verbs", "states"), word
 _ALIVE, _MOVING = words("verbs", "alive"), words("verbs", "moving")
 _NOTICES = frozenset({"message", "notice", "notification", "notifications", "notify"})
 _AMOUNTS, _MADE, _UNDONE = words("fields", "amounts"), words("verbs", "made"), words("verbs", "undone")
+# What has an effect is judged before it happens; everything else by its answer.
+EFFECTS = frozenset({Nature.SEND, Nature.SPAWN, Nature.SET, Nature.OPERATE, Nature.EDIT, Nature.STEP, Nature.ASK})
 _LINES = ("input", "line", "command", "cmd", "call", "request", "instruction")
 
 

@@ -10,76 +10,29 @@ from agents.policy.asked import Edited
 from agents.policy.bounded import remember
 from agents.policy.identity import Act
 from agents.policy.lexing import mask, numbers_alone, without_numbers, words_in
-from agents.policy.natures import Nature
-from agents.policy.request_words import LONGEST, RequestWords, words_of_request
+from agents.policy.natures import EFFECTS, Nature
 from agents.policy.scrubbing import HAS_DIGIT
 
 ROWS, _SAME_TOOL, _LINES, _WORDS, _ASKED = 24, 8, 4_096, 2_048, 2_048
 ALIKE, CLOSE = 0.5, 0.8
-# What has an effect is judged before it happens; everything else by its answer.
-ACTS = frozenset({Nature.SEND, Nature.SPAWN, Nature.SET, Nature.OPERATE, Nature.EDIT, Nature.STEP, Nature.ASK})
 _MOST_PIECES, _MOST_WORDS, _MOST_NUMBERS, _READ, _FORM = 24, 80, 10, 600, 300
 # Numbers that wobble by less than this say nothing.
 _NOISE = 0.2
-_PROSE = 3
 _AS_LINE_END = bytes.maketrans(b";,", b"\n\n")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Heard:
     """A call with its answer, before anything is worked out of it: most runs never need that."""
 
-    call: int
-    tool: str
-    key: str
-    meant: str
-    place: str
-    acts: int
-    waited: bool
-    same: str
-    text: str
-    failed: bool
-    empty: bool
-    pending: bool
-    ended: bool
-    sort: str
-    family: str
-    fault: str
+    act: Act
+    answer: Answer
+    # The files that it wrote, each with its new content.
     edits: list[tuple[str, str]]
-    address: str
-    # Where it was worked out already.
-    request: RequestWords | None
 
 
 def heard_of(act: Act, answer: Answer, edits: Mapping[str, Edited]) -> Heard:
-    return Heard(
-        call=act.call,
-        tool=act.tool,
-        key=act.key,
-        meant=act.meant[:LONGEST],
-        place=act.place,
-        acts=int(act.nature in ACTS),
-        waited=act.nature is Nature.WAIT or bool(act.wait_s),
-        same=answer.same,
-        text=answer.start,
-        failed=answer.failed,
-        empty=answer.empty,
-        pending=answer.pending,
-        ended=answer.ended,
-        sort=answer.sort,
-        family=answer.family,
-        fault=answer.fault,
-        edits=[(path, edit.exact) for path, edit in list(edits.items())[:16]],
-        address=addressed(act),
-        request=act.__dict__.get("request"),
-    )
-
-
-def addressed(act: Act) -> str:
-    """Whom or what it tells something, without the words; empty where it tells nothing."""
-    if act.nature not in ACTS or act.command is not None or not act.pairs or act.text.count(" ") < _PROSE:
-        return ""
-    return act.address
+    return Heard(act, answer, [(path, edit.exact) for path, edit in list(edits.items())[:16]] if edits else [])
 
 
 @dataclass(slots=True)
@@ -118,6 +71,7 @@ class Row:
     words: frozenset[str]
     alone: tuple[float, ...]
     address: str
+    named: frozenset[str]
     state: int = 0
     news: float = 0.0
     masked_news: float = 0.0
@@ -173,35 +127,37 @@ class Known:
 
     def read(self, heard: Heard, rows: list[Row]) -> Row:
         """The call as it is kept. Remembers nothing of it."""
-        lines, masked = (frozenset(part) for part in gist_of(heard.text))
-        asked, ids = heard.request or words_of_request(heard.meant)
-        form, figures = form_of(heard.meant)
-        low = heard.text[:_READ].casefold()
+        act, answer = heard.act, heard.answer
+        lines, masked = (frozenset(part) for part in gist_of(answer.start))
+        asked, ids = act.request
+        form, figures = form_of(act.meant)
+        low = answer.start[:_READ].casefold()
         words = masked_words(low)
         row = Row(
-            heard.tool,
-            heard.key,
+            act.tool,
+            act.key,
             asked,
             ids,
             lines,
             masked,
             sum(masked),
-            heard.same,
-            int(heard.failed),
-            int(heard.empty),
-            int(heard.pending),
-            int(heard.waited),
-            int(heard.ended),
-            heard.acts,
-            heard.place,
-            heard.sort,
-            heard.family,
-            heard.fault,
+            answer.same,
+            int(answer.failed),
+            int(answer.empty),
+            int(answer.pending),
+            int(act.nature is Nature.WAIT or bool(act.wait_s)),
+            int(answer.ended),
+            int(act.nature in EFFECTS),
+            act.place,
+            answer.sort,
+            answer.family,
+            answer.fault,
             form,
             figures,
             words,
             tuple([float(one) for one in numbers_alone(low)[:_MOST_NUMBERS]]) if HAS_DIGIT(low) else (),
-            heard.address,
+            act.told_to,
+            act.named if act.told_to else frozenset(),
         )
         if lines:
             row.new_masked = len(masked.difference(self.masked))
@@ -209,7 +165,7 @@ class Known:
         if words:
             row.new_words = len(words.difference(self.words).difference(asked))
             row.word_news = row.new_words / len(words)
-        row.known = int(heard.same in self.answers)
+        row.known = int(answer.same in self.answers)
         row.asked_before = int(f"{row.tool}{form}" in self.forms)
         _compare(row, rows)
         _follow(row, rows)

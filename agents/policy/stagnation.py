@@ -17,10 +17,9 @@ from agents.policy.findings import Finding
 from agents.policy.forest import Forest, shipped_forest
 from agents.policy.identity import Act
 from agents.policy.lexing import mask
-from agents.policy.natures import Nature
+from agents.policy.natures import EFFECTS, Nature
 from agents.policy.progress import Progress
 from agents.policy.rows import (
-    ACTS,
     ALIKE,
     CLOSE,
     ROWS,
@@ -122,7 +121,7 @@ class Stagnation:
 
     def _mode(self, act: Act, score: float) -> BlockMode | None:
         forest = self._forest
-        if act.nature not in ACTS:
+        if act.nature not in EFFECTS:
             return BlockMode.STUB if score >= forest.stub else None
         if act.nature in HARD:
             return BlockMode.REFUSE if score >= forest.refuse else None
@@ -172,7 +171,7 @@ class Stagnation:
             min(self._compressions, 6),
             len(ids.difference(known.asked)) / len(ids) if ids else 0.5,
             len(asked.difference(known.asked)) / len(asked) if asked else 0.0,
-            float(act.nature in ACTS),
+            float(act.nature in EFFECTS),
             float(act.nature in _LOOKS),
             max(counts.values(), default=0.0),
             sum(counts.values()),
@@ -213,7 +212,7 @@ class Stagnation:
         remember(self._gists, (gist,), _GISTS)
         if len(self._heard) > _UNREAD:
             # Too long ago to be weighed; that it was said is remembered.
-            self._known.answered(self._heard.pop(0).same)
+            self._known.answered(self._heard.pop(0).answer.same)
             self._calls += 1
         if self._last == act.call:
             self._catch_up()
@@ -226,14 +225,14 @@ class Stagnation:
     def _read(self, heard: Heard) -> None:
         row = self._known.read(heard, self._rows)
         row.state = self._known.wrote(heard.edits)
-        told = row.new_words >= 2 and row.word_news >= _NEW_WORDS and not heard.failed
+        told = row.new_words >= 2 and row.word_news >= _NEW_WORDS and not heard.answer.failed
         self._dry = 0 if told else self._dry + 1
-        news = row.masked_news >= 0.4 and row.new_masked >= 2 and not heard.failed
+        news = row.masked_news >= 0.4 and row.new_masked >= 2 and not heard.answer.failed
         self._since_news = 0 if news else self._since_news + 1
         if news or row.state > 0 or row.recovered:
             self._flagged = self._first = self._tokens = 0
             self._usd = 0.0
-        elif self._last == heard.call:
+        elif self._last == heard.act.call:
             self._flagged += 1
         self._calls += 1
         self._known.keep(row)

@@ -14,9 +14,9 @@ from agents.policy.courses import HARD
 from agents.policy.findings import Finding
 from agents.policy.forest import Forest
 from agents.policy.identity import Act
+from agents.policy.natures import EFFECTS
 from agents.policy.policies import Fuses, policy_from, shipped
 from agents.policy.progress import Progress
-from agents.policy.rows import ACTS
 from agents.policy.stagnation import Stagnation
 from agents.verdicts import Rung, Verdict
 
@@ -48,7 +48,7 @@ class _Looking(Stagnation):
     def judge(self, act: Act, progress: Progress, counts: Mapping[str, float]) -> Finding | None:
         looks = not (act.exempt or act.tied) and self.suspicious(counts)
         signs = self.signs(act, progress, counts) if looks else None
-        self._seen[act.call] = Seen(act.call, signs, act.nature in ACTS, act.nature in HARD)
+        self._seen[act.call] = Seen(act.call, signs, act.nature in EFFECTS, act.nature in HARD)
         return None
 
     def learn(self, act: Act, answer: Answer, edits: Mapping[str, Edited]) -> None:
