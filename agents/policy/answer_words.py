@@ -22,6 +22,8 @@ _FIRST_WORDS = 3
 _AS_BLANK = bytes.maketrans(JOINTS.encode(), b" " * len(JOINTS))
 # What a failure is, by the first of these of which a phrase stands in it.
 _SORTS = (UNKNOWN_TOOL, AUTH, TRANSIENT, MISSING, INVALID)
+# A call that lacks something stays so, although its answer asks to try again.
+_INVALID_CALL = "invalid_call"
 _FAIL, _PENDING, _ENDED = "fail_phrases", "pending_phrases", "ended_phrases"
 _EMPTY, _EASING, _FRUITLESS = (
     Phrases({name: phrases("answers", name)}) for name in ("empty_phrases", "easing", "fruitless")
@@ -34,7 +36,8 @@ _LEFT_WORDS, _DONE_COUNTS = words("answers", "left_words"), words("answers", "do
 _COUNTED = _LEFT_WORDS | _DONE_COUNTS
 DONE = _SENT_WORDS | _ACK_WORDS
 _ALL = Phrases(
-    {"fail_words": _FAIL_WORDS} | {name: phrases("answers", name) for name in (*_SORTS, _FAIL, _PENDING, _ENDED)},
+    {"fail_words": _FAIL_WORDS}
+    | {name: phrases("answers", name) for name in (*_SORTS, _INVALID_CALL, _FAIL, _PENDING, _ENDED)},
     words=_PENDING_WORDS | _ENDED_WORDS | DONE | _COUNTED,
 )
 _TOTALS = frozenset({"total", "count", "hits", "total_count", "totalCount", "n"})
@@ -111,6 +114,8 @@ def sort_of_fault(low: str, spoken: Mapping[str, int]) -> str:
     low = low[:_WINDOW]
     if ("tool" in low or "function" in low) and _NO_TOOL.search(low):
         return UNKNOWN_TOOL
+    if spoken.get(_INVALID_CALL, _WINDOW + 1) <= _WINDOW:
+        return INVALID
     return next((sort for sort in _SORTS if spoken.get(sort, _WINDOW + 1) <= _WINDOW), OTHER)
 
 

@@ -26,6 +26,7 @@ BODIES = frozenset({"command", "cmd", "query", "code", "sql", "script", "prompt"
 _TIME_KEYS = frozenset({"time", "at", "date", "until", "since", "asof", "currenttime", "clock"})
 _PRECISE = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?$")
 _NUMBER = re.compile(r"^[+-]?\d{1,15}(?:\.\d{1,10})?$")
+_HEXED = re.compile(r"0x([0-9a-f]{1,8})$|(?=[0-9]*[a-f])([0-9][0-9a-f]{0,7})h$")
 _URL = re.compile(r"^https?://(?:www\.)?", re.I)
 _TRACKING = re.compile(r"(?:^|&)(?:utm_\w+|ref|fbclid|gclid|_|cb|cachebust\w*|nocache|rand|t|ts)=[^&]*")
 _SLASHES = re.compile(r"(?<!:)/{2,}|/\./")
@@ -211,14 +212,22 @@ def _spelt_text(text: str, depth: int) -> str:
         inner = parse(text)
         if not isinstance(inner, str):
             return _spelt(inner, depth + 1)
-    if first in _SIGNS and _NUMBER.match(text):
-        number = float(text)
-        return str(int(number)) if number == int(number) else repr(number)
+    if first in _SIGNS and (spelt := _spelt_number(text)):
+        return spelt
     if text in _NOTHING:
         return ""
     if len(text) < 25 and _NAMED_NUMBER.match(text) and not _DATE.match(text):
         return _BETWEEN.sub("", text)[-_TELLING:]
     return plain_place(text) if "/" in text and " " not in text else text
+
+
+def _spelt_number(text: str) -> str:
+    """A number in its one spelling, also if it is hexadecimal; empty for what is none."""
+    if _NUMBER.match(text):
+        number = float(text)
+        return str(int(number)) if number == int(number) else repr(number)
+    hexed = _HEXED.match(text)
+    return str(int(hexed[1] or hexed[2], 16)) if hexed else ""
 
 
 def one_line(text: str) -> str:

@@ -11,7 +11,7 @@ from agents.policy.contents import content_after, is_cosmetic
 from agents.policy.identity_rules import Rule, identified
 from agents.policy.lazily import lazy
 from agents.policy.likeness import LONGEST, Words, words_of
-from agents.policy.natures import EFFECTS, LOOKS, Nature, moves_money, nature_of, pays
+from agents.policy.natures import LOOKS, Nature, moves_money, nature_of, pays
 from agents.policy.request_words import RequestWords, words_of_request
 from agents.policy.shells import Command
 from agents.policy.subjects import (
@@ -29,6 +29,7 @@ from agents.policy.subjects import (
 
 _MANY = 200
 _PROSE, _READ = 3, 600
+_TELLS = frozenset({Nature.SEND, Nature.ASK, Nature.SPAWN, Nature.SET, Nature.OPERATE})
 _SINGLED_OUT = re.compile(r"\S*\d\S*|\S+[/_@.]\S+")
 _EDIT, _SEND = Nature.EDIT, Nature.SEND
 
@@ -100,7 +101,7 @@ class Act:
     @lazy
     def told_to(self) -> str:
         """Whom or what it tells something, without the words; empty where it tells nothing."""
-        tells = self.nature in EFFECTS and self.command is None and self.pairs and self.text.count(" ") >= _PROSE
+        tells = self.nature in _TELLS and self.command is None and self.pairs and self.text.count(" ") >= _PROSE
         return self.address if tells else ""
 
     @lazy

@@ -6,6 +6,7 @@ from agents.policy.vocabulary import words
 
 _COUNTS = {word: int(n) for word, _, n in (one.partition("=") for one in words("orders", "counts"))}
 _UNITS, _STANDING, _NUDGES = words("orders", "units"), words("orders", "standing"), words("orders", "nudges")
+_EACH, _BEATS = words("orders", "each"), words("orders", "beats")
 _WORD = re.compile(r"[^\W_]+'?[^\W\d_]*|[?!]")
 _MOST = 200
 STANDING = 12
@@ -23,9 +24,16 @@ def repeats_ordered(text: str) -> int:
             number and (word in ("twice", "thrice") or not _UNITS.isdisjoint(found[at + 1 : at + 3]))
         ):
             most = max(most, number)
-    if any(word in _STANDING and not _within_range(found, at) for at, word in enumerate(found)):
+    if any(_stands(found, at) for at in range(len(found))):
         most = max(most, STANDING)
     return min(most, _MOST)
+
+
+def _stands(found: list[str], at: int) -> bool:
+    """Whether a word says that something is to be done on and on: `until`, `every hour`; not `every service`."""
+    if found[at] in _EACH:
+        return any(word in _BEATS or word.isdecimal() or word in _COUNTS for word in found[at + 1 : at + 2])
+    return found[at] in _STANDING and not _within_range(found, at)
 
 
 def _within_range(found: list[str], at: int) -> bool:

@@ -40,7 +40,7 @@ _LABEL_WORDS = (
 _LABELS = Phrases({"label": _LABEL_WORDS.split("|")})
 # Made up anew for each answer: hexadecimal, or letters of both cases mixed with digits.
 _LONG = re.compile(r"[A-Za-z0-9_-]{16,}")
-_ODD = re.compile(r"\b[A-Za-z]{0,16}[0-9]\w{2,}")
+_ODD = re.compile(r"\b(?:[a-z]{1,8}_)?[A-Za-z]{0,16}[0-9]\w{2,}")
 _ODD_END = re.compile(r"[0-9]\w\w")
 _HEX = frozenset("0123456789abcdef")
 _HEADERS = re.compile(
