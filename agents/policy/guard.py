@@ -108,7 +108,8 @@ class Guard:
                 continue
             if found.rule not in _BUDGETS:
                 short_of = numbers.block or numbers.stop or _SOME
-                counts[found.rule] = (found.count - self._progress.ordered - found.leash) / short_of
+                short = (found.count - self._progress.ordered - found.leash) / short_of
+                counts[found.rule] = max(short, counts.get(found.rule, short))
             rung = self._rung(numbers, found)
             if rung is not None and (best is None or _ORDER.index(rung) > _ORDER.index(best[0])):
                 best = rung, found, numbers, detector.name
