@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,24 @@ def test_a_worktree_starts_from_head_and_says_what_stays_behind(tmp_path: Path, 
     assert "2 uncommitted changes" in made.note
     assert (Path(made.path) / "a.txt").read_text() == "one\n"
     assert not (Path(made.path) / "new.txt").exists()
+
+
+def test_what_was_written_in_the_second_of_the_checkout_is_committed_later_too(
+    tmp_path: Path, repository: Path
+) -> None:
+    """As long as what was there: only its content tells git that it was changed."""
+    for attempt in range(10):
+        run, spec = new_id(), worktree(tmp_path / str(attempt), repository)
+        path = Path(prepare(spec, run).path)
+        made = int((path / "a.txt").stat().st_mtime)
+        (path / "a.txt").write_text("two\n")
+        if int((path / "a.txt").stat().st_ctime) == made:
+            break
+    else:
+        raise AssertionError("ten checkouts took longer than a second each")
+    time.sleep(made + 1.1 - time.time())
+    assert close(spec, run).committed
+    assert git(repository, "show", f"agent/{run}:a.txt") == "two"
 
 
 def test_everything_is_committed_before_the_worktree_goes(tmp_path: Path, repository: Path) -> None:
