@@ -35,9 +35,16 @@ async def _fits(page: Page, path: str) -> None:
 @pytest.mark.parametrize("size", SIZES)
 async def test_every_page_fits_and_keeps_to_itself(visits: Visits, house: House, size: str) -> None:
     visits.expect("status of 40[04]")
-    profile: dict[str, Any] = SIZES[size]
     asking = await house.start("tour", "A tour that waits for its answer", labels={"size": size})
     lost = await house.start("tour", "Nobody listens there", base_url="http://127.0.0.1:9/v1")
+    try:
+        await _all_fit(visits, house, SIZES[size], asking, lost)
+    finally:
+        for run in (asking, lost):
+            await house.call("POST", f"/api/runs/{run}/interrupt", {})
+
+
+async def _all_fit(visits: Visits, house: House, profile: dict[str, Any], asking: str, lost: str) -> None:
     eight = await house.start("batch", "Do eight things at once")
     await house.reach(asking, "waiting")
     await house.reach(eight, "completed")
@@ -65,8 +72,6 @@ async def test_every_page_fits_and_keeps_to_itself(visits: Visits, house: House,
     await stranger.get_by_role("button", name="Sign in").click()
     await expect(stranger.get_by_role("alert")).to_be_visible()
     assert await overflow(stranger) == []
-    for run in (asking, lost):
-        await house.call("POST", f"/api/runs/{run}/interrupt", {})
 
 
 @pytest.mark.parametrize("theme", ["Dark", "Light"])
