@@ -61,10 +61,8 @@ def take_in() -> int:
 
 def _fold(runs: Sequence[Behind]) -> dict[str, tuple[Watched, list[Said]]]:
     """What the new events of each run say; a run that is not remembered is read from its beginning."""
-    remembered = [_remembered(one) for one in runs]
-    wanted = [(one, watched.seq) for one, watched in zip(runs, remembered, strict=True)]
     found = {}
-    for one, watched, events in zip(runs, remembered, following.read(wanted, KINDS), strict=True):
+    for one, watched, events in following.read([(one, _remembered(one)) for one in runs], KINDS):
         items: list[Said] = []
         for event in events:
             said = list(watched.take(event))

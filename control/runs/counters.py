@@ -75,14 +75,14 @@ def count() -> bool:
 
 
 def _count_each(runs: Sequence[Behind], sums: Sums) -> dict[str, Counted]:
-    remembered = [_remembered(one) for one in runs]
-    wanted = [(one, counted.seq) for one, counted in zip(runs, remembered, strict=True)]
+    taken = {}
     unheard = Sums()
-    for one, counted, events in zip(runs, remembered, following.read(wanted, KINDS), strict=True):
+    for one, counted, events in following.read([(one, _remembered(one)) for one in runs], KINDS):
         for event in events:
             counted.take(event, sums if event.seq > one.seen else unheard, one.stop_seconds)
         sums.add("events_appended_total", by=one.last_seq - one.seen)
-    return {one.run: counted for one, counted in zip(runs, remembered, strict=True)}
+        taken[one.run] = counted
+    return taken
 
 
 def _remembered(one: Behind) -> Counted:

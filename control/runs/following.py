@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from django.db import connection
 
@@ -72,16 +73,28 @@ def _oldest_new() -> str:
     return f"{digits[:8]}-{digits[8:]}-0000-0000-000000000000"
 
 
-def read(wanted: Sequence[tuple[Behind, int]], kinds: Collection[str] = ()) -> Iterator[Iterable[Event]]:
-    """For each run, in this order, its events (of these kinds) after the given `seq` and up to where its row stood.
+class Remembered(Protocol):
+    """What a reader remembers of a run, up to `seq`."""
+
+    seq: int
+
+
+State = TypeVar("State", bound=Remembered)
+
+
+def read(
+    runs: Sequence[tuple[Behind, State]], kinds: Collection[str] = ()
+) -> Iterator[tuple[Behind, State, Iterable[Event]]]:
+    """Each run, in this order, with what is remembered of it and its events (of these kinds) from there on, up to where
+    its row stood.
 
     Those of a run with much to read are decoded one by one: take them before the next run's.
     """
-    for start in range(0, len(wanted), _TOGETHER):
-        some = wanted[start : start + _TOGETHER]
-        found = _few([(one, after) for one, after in some if _is_little(one, after)], kinds)
-        for one, after in some:
-            yield found.get(one.run, ()) if _is_little(one, after) else _much(one, after, kinds)
+    for start in range(0, len(runs), _TOGETHER):
+        some = [(one, state, state.seq) for one, state in runs[start : start + _TOGETHER]]
+        found = _few([(one, after) for one, _, after in some if _is_little(one, after)], kinds)
+        for one, state, after in some:
+            yield one, state, found.get(one.run, ()) if _is_little(one, after) else _much(one, after, kinds)
 
 
 def _is_little(one: Behind, after: int) -> bool:

@@ -61,9 +61,7 @@ class Sender:
         return len(runs)
 
     def _fold(self, runs: Sequence[Behind]) -> Iterator[tuple[Behind, list[Span]]]:
-        folds = [self._remembered(one) for one in runs]
-        wanted = [(one, fold.seq) for one, fold in zip(runs, folds, strict=True)]
-        for one, fold, events in zip(runs, folds, following.read(wanted), strict=True):
+        for one, fold, events in following.read([(one, self._remembered(one)) for one in runs]):
             made: list[Span] = []
             for event in events:
                 ended = fold.take(event)

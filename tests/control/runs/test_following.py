@@ -1,5 +1,7 @@
 """Readers that follow every log: many runs with a little news, and one with a lot, each in its own order."""
 
+from types import SimpleNamespace
+
 import pytest
 from django.db import transaction
 
@@ -22,13 +24,13 @@ def grown(turns: int) -> Run:
 def test_what_is_read_for_many_runs_at_once_is_what_each_log_holds() -> None:
     runs = [grown(number % 4) for number in range(120)] + [grown(80)]
     behind = {one.run: one for one in following.behind("a", 1000)}
-    wanted = [(behind[run.pk], number % 3) for number, run in enumerate(runs) if run.pk in behind]
+    wanted = [(behind[run.pk], SimpleNamespace(seq=number % 3)) for number, run in enumerate(runs) if run.pk in behind]
     assert len(wanted) > 60, "several statements"
     assert max(one.last_seq for one, _ in wanted) > 100, "one that is read alone"
-    logs = [[decode(body) for body in log.read_after(one.run, after, 1000)] for one, after in wanted]
-    assert [list(events) for events in following.read(wanted)] == logs
+    logs = [[decode(body) for body in log.read_after(one.run, seen.seq, 1000)] for one, seen in wanted]
+    assert [list(events) for _, _, events in following.read(wanted)] == logs
     started = [[event for event in events if event.kind == "turn.started"] for events in logs]
-    assert [list(events) for events in following.read(wanted, {"turn.started"})] == started
+    assert [list(events) for _, _, events in following.read(wanted, {"turn.started"})] == started
     assert list(following.read([])) == []
 
 
