@@ -7,6 +7,8 @@ from agents.policy.scrubbing import without_random
 
 NUMBERS = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
 _QUOTED = re.compile(r"['\"`](?:(?<=')[^'\n]{1,120}'|(?<=\")[^\"\n]{1,120}\"|(?<=`)[^`\n]{1,120}`)")
+# An id that mixes letters and digits, once its numbers are masked: `90cf7`, `a62c7`.
+_MIXED = re.compile(r"\b[a-z]{0,4}#(?:[a-z]{1,3}#)+[a-z]{0,3}\b|#(?:[a-z]{1,3}#)+[a-z]{0,3}\b")
 _MARKUP = re.compile(r"</?[a-z][\w:-]*(?: [^<>]{0,100})?>")
 
 
@@ -16,9 +18,14 @@ def fault_of(scrubbed: str, tally: tuple[float, float] | None) -> tuple[str, str
     if "</" in window:
         window = " ".join(_MARKUP.sub(" ", window).split())
     masked = _unnamed(window)
-    bare = NUMBERS.sub("#", window)
+    bare = _numberless(window)
     names = masked != window
-    return digest(f"{bare}{tally or ''}"), digest(NUMBERS.sub("#", masked) if names else bare), names
+    return digest(f"{bare}{tally or ''}"), digest(_numberless(masked) if names else bare), names
+
+
+def _numberless(text: str) -> str:
+    bare = NUMBERS.sub("#", text)
+    return _MIXED.sub("#", bare) if "#" in bare else bare
 
 
 def window_of(text: str) -> str:

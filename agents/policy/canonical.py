@@ -46,6 +46,8 @@ _RUNNING = frozenset({"seq", "seqno", "sequence", "sequencenumber", "msgid", "rp
 _NAMED_NUMBER = re.compile(
     r"#?[a-z]{0,6}[ _#-]{0,2}[0-9]{3,}$|(?:\+|00)[0-9][0-9 ()-]{6,}$|[0-9]{2,5}(?:[ -][0-9]{2,4}){2,4}$"
 )
+# The same element after another look at the page: `s2e14`, `s3e14`.
+_ELEMENT = re.compile(r"s[0-9]{1,4}(e[0-9]{1,5})$")
 _DATE = re.compile(r"(?:19|20)\d\d-\d\d-\d\d")
 _BETWEEN = re.compile(r"[ _#()+-]+")
 _TELLING = 12
@@ -154,7 +156,7 @@ def _made_up(key: str, text: str) -> bool:
     """The time of asking to the second; a random value for what names the request."""
     if key in _TIME_KEYS:
         return _PRECISE.match(text) is not None and text[17:19] not in ("00", "59")
-    if _is_short(key):
+    if _is_short(key) and not _OF_REQUEST.match(key):
         return _HEX.match(text) is not None
     return len(text) > 5 and _RANDOM.match(text) is not None
 
@@ -216,6 +218,8 @@ def _spelt_text(text: str, depth: int) -> str:
         return spelt
     if text in _NOTHING:
         return ""
+    if first == "s" and len(text) < 12 and (element := _ELEMENT.match(text)):
+        return element[1]
     if len(text) < 25 and _NAMED_NUMBER.match(text) and not _DATE.match(text):
         return _BETWEEN.sub("", text)[-_TELLING:]
     return plain_place(text) if "/" in text and " " not in text else text

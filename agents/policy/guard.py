@@ -12,6 +12,7 @@ from agents.policy import orders
 from agents.policy.answers import Answer, answer_from, as_data, read_answer
 from agents.policy.asked import NO_HINTS, Answered, Asked, Edited, Hints
 from agents.policy.doors import Doors
+from agents.policy.echoes import without_remarks
 from agents.policy.families import Families
 from agents.policy.findings import Finding
 from agents.policy.identity import Act, act_of
@@ -198,7 +199,7 @@ class Guard:
     def _read(self, act: Act, answered: Answered) -> Answer:
         if answered.heard is not None:
             return answer_from(answered.heard)
-        return read_answer(answered.text, answered.is_error)
+        return read_answer(without_remarks(answered.text, act.pairs), answered.is_error)
 
     def heard(self, call: int) -> dict[str, Any] | None:
         """What was read out of the answer to a call of this batch, as plain data: kept beside a stub in the log, it

@@ -16,6 +16,7 @@ _MAX_WORDS = 48
 LONGEST = 2_000
 _SHORT_WORD = 40
 _ENDS = frozenset(".!?:\n")
+_DIGITS = re.compile(r"[0-9]+")
 _COMMON = words("arguments", "common")
 _NUMBERS = words("arguments", "numbers")
 _ENDINGS = ("ingly", "edly", "ing", "ied", "ies", "ent", "ed", "es", "er", "en", "ez", "ly", "s", "e")
@@ -33,25 +34,26 @@ def words_of(text: str) -> Words:
     start = True
     for match in _WORD.finditer(text):
         word = match.group()
-        sums, single = _read(word, start) if len(word) < _SHORT_WORD else _read_anew(word, start)
+        sums, singles = _read(word, start) if len(word) < _SHORT_WORD else _read_anew(word, start)
         plain.update(sums)
-        if single is not None:
-            special.add(single)
+        special.update(singles)
         start = text[match.end() : match.end() + 1] in _ENDS
         if len(plain) >= _MAX_WORDS:
             break
     return frozenset(plain), frozenset(special)
 
 
-def _read_anew(word: str, start: bool) -> tuple[tuple[int, ...], int | None]:
-    """(the checksums of a word as an ordinary one, its checksum if it singles something out)."""
+def _read_anew(word: str, start: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """(the checksums of a word as an ordinary one, those of what in it singles something out)."""
     low = word.casefold()
-    single = _sum(low) if _singles_out(word, low, start) else None
+    if not low.isascii() and _CJK.search(low):
+        # Written without blanks between words: only its numbers single something out.
+        pairs = tuple(_sum(low[i : i + 2]) for i in range(max(len(low) - 1, 1)))
+        return pairs, tuple(_sum(number) for number in _DIGITS.findall(low))
+    singles = (_sum(low),) if _singles_out(word, low, start) else ()
     if low.isascii():
-        return ((_sum(_stem(low)),) if len(low) > 2 and low not in _COMMON else ()), single
-    if _CJK.search(low):
-        return tuple(_sum(low[i : i + 2]) for i in range(max(len(low) - 1, 1))), single
-    return (() if low in _COMMON else (_sum(low),)), single
+        return ((_sum(_stem(low)),) if len(low) > 2 and low not in _COMMON else ()), singles
+    return (() if low in _COMMON else (_sum(low),)), singles
 
 
 # The same words come again and again, within a text and from call to call.

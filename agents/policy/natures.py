@@ -70,6 +70,14 @@ COMMAND_KEYS = (
     "args",
     "argv",
     "source",
+    "befehl",
+    "comando",
+    "commande",
+    "kommando",
+    "コマンド",
+    "命令",
+    "指令",
+    "명령",
 )
 SQL_KEYS = ("sql", "statement", "query")
 _EDIT_WORDS = frozenset(
@@ -112,6 +120,8 @@ def _by_name(tool: str) -> tuple[Nature | None, bool]:
         return Nature.CHECK if _by_verb(words) is Nature.CHECK else None, True
     if known & (verbs.KEYS | _ALIVE) or (first in _MOVING and not _INCREMENTS.isdisjoint(words[1:])):
         return Nature.STEP, False
+    if not tool.isascii() and any(one in tool for one in verbs.CJK_EXEC):
+        return None, True
     if tool.startswith("POST /"):
         return Nature.OPERATE, False  # only its arguments tell whom it reaches
     if known & verbs.WAIT:
@@ -130,7 +140,9 @@ def _by_name(tool: str) -> tuple[Nature | None, bool]:
 def _spawns(words: tuple[str, ...], known: frozenset[str]) -> bool:
     if known & {"delegate", "spawn", "subagent", "subagents", "subtask", "handoff"} or words in (("task",), ("agent",)):
         return True
-    if words[:2] == ("transfer", "to") or words[:2] == ("hand", "off"):
+    if words[:2] == ("hand", "off"):
+        return True
+    if len(words) > 1 and words[0] in verbs.HANDS_OVER and words[1] in verbs.TOWARDS:
         return True
     return not known.isdisjoint(verbs.HELPERS) and not known.isdisjoint(verbs.SENDS_OUT)
 

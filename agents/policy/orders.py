@@ -6,7 +6,7 @@ from agents.policy.vocabulary import words
 
 _COUNTS = {word: int(n) for word, _, n in (one.partition("=") for one in words("orders", "counts"))}
 _UNITS, _STANDING, _NUDGES = words("orders", "units"), words("orders", "standing"), words("orders", "nudges")
-_EACH, _BEATS = words("orders", "each"), words("orders", "beats")
+_EACH, _BEATS, _PAST = words("orders", "each"), words("orders", "beats"), words("orders", "past")
 _WORD = re.compile(r"[^\W_]+'?[^\W\d_]*|[?!]")
 _MOST = 200
 STANDING = 12
@@ -23,10 +23,16 @@ def repeats_ordered(text: str) -> int:
         elif (word.endswith("mal") and word in _COUNTS) or (
             number and (word in ("twice", "thrice") or not _UNITS.isdisjoint(found[at + 1 : at + 3]))
         ):
-            most = max(most, number)
+            most = max(most, 0 if _tells(found, at) else number)
     if any(_stands(found, at) for at in range(len(found))):
         most = max(most, STANDING)
     return min(most, _MOST)
+
+
+def _tells(found: list[str], at: int) -> bool:
+    """Whether a number tells what happened, as in `I was charged twice`."""
+    before = found[max(at - 4, 0) : at]
+    return not _PAST.isdisjoint(before) or any(word.endswith(("aron", "ieron")) for word in before)
 
 
 def _stands(found: list[str], at: int) -> bool:

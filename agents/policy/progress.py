@@ -13,7 +13,7 @@ from agents.policy.answers import Answer
 from agents.policy.asked import Edited
 from agents.policy.bounded import Bounded
 from agents.policy.identity import Act
-from agents.policy.lexing import numbers_alone
+from agents.policy.lexing import gist_sum, mask, numbers_alone
 from agents.policy.natures import IDLES, LOOKS, MOVES, Nature
 from agents.policy.verbs import segments
 from agents.policy.vocabulary import words
@@ -22,7 +22,7 @@ _RICH = 60
 _WAIT, _CHECK, _RUN, _SEND, _EDIT = Nature.WAIT, Nature.CHECK, Nature.RUN, Nature.SEND, Nature.EDIT
 # What changes nothing by itself.
 _STILL = IDLES | {Nature.READ, Nature.CHECK}
-_NUMBERS, _HEAD = 8, 400
+_NUMBERS, _HEAD, _ASKED = 8, 400, 200
 _SEEN, _TOKENS, _FILES, _HISTORY = 512, 512, 128, 64
 _TALK, _ASIDE = words("verbs", "talk"), words("verbs", "aside")
 _ON_PAPER = (".md", ".rst", ".txt", ".adoc", "license", "changelog", "readme", "notice", "authors", "todo")
@@ -57,6 +57,7 @@ class Progress:
         self._seen: Bounded[int] = Bounded(_SEEN)
         self._known: Bounded[int] = Bounded(_SEEN)
         self._changed: Bounded[int] = Bounded(_TOKENS)
+        self._told: Bounded[int] = Bounded(_TOKENS)
         # Calls that failed last, and how often one of a tool that had failed then went through.
         self._down: Bounded[int] = Bounded(_TOKENS)
         self._recovered: Bounded[int] = Bounded(_FILES)
@@ -95,7 +96,8 @@ class Progress:
                 self.fresh += act.nature not in IDLES
                 self.moves += asked_before and act.nature in LOOKS
             # A question never asked before: also a check that fails tells something.
-            self.learnt += not asked_before and act.nature in LOOKS and (act.nature is _CHECK or not answer.failed)
+            if not asked_before and act.nature in LOOKS and (act.nature is _CHECK or not answer.failed):
+                self._learn(act, answer)
         if not answer.failed and answer.length < _HEAD:
             self._measure(act, answer)
         self._known.put(act.key, act.call)
@@ -108,6 +110,13 @@ class Progress:
             self._edited(act, edits)
         elif not answer.failed and not act.cosmetic:
             self._acted(act, answer)
+
+    def _learn(self, act: Act, answer: Answer) -> None:
+        """A question never asked before is answered: that teaches something, unless both were there before but for
+        numbers and ids."""
+        told = f"{act.tool}\0{mask(act.meant[:_ASKED])}\0{gist_sum(answer.start)}"
+        self.learnt += act.nature is _CHECK or told not in self._told
+        self._told.put(told, act.call)
 
     def _measure(self, act: Act, answer: Answer) -> None:
         now = [float(one) for one in numbers_alone(answer.start)[:_NUMBERS]]
@@ -199,6 +208,7 @@ class Progress:
             "counts": counts,
             "seen": self._seen.dump(),
             "known": self._known.dump(),
+            "told": self._told.dump(),
             "changed": self._changed.dump(),
             "files": self._files.dump(),
             "down": self._down.dump(),
@@ -213,6 +223,7 @@ class Progress:
         self.learnt, self.touches, self.growing, self._last_wait = counts[7:]
         self._seen.load(state["seen"])
         self._known.load(state["known"])
+        self._told.load(state.get("told", ()))
         self._changed.load(state["changed"])
         self._files.load(state["files"])
         self._down.load(state["down"])

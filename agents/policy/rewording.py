@@ -1,6 +1,6 @@
 """The same thing said again in other words: to one address, to a new sub-agent, to a person, to itself."""
 
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 from agents.policy import likeness
@@ -45,6 +45,9 @@ class Said:
     epoch: int
     ids: list[str] = field(default_factory=list)
     learnt: int = 0
+    # Whether a person has spoken since.
+    heard: bool = False
+    asks: bool = False
 
 
 class Rewording:
@@ -58,7 +61,9 @@ class Rewording:
         nature = _saying(act)
         if nature is None or act.exempt:
             return None
-        before = self._said.get(_to(act))
+        # What a person has answered counts on as long as nobody has looked at anything since: asked again, it is the
+        # same question.
+        before = [one for one in self._said.get(_to(act)) or () if not one.heard or one.learnt == progress.learnt]
         if not before:
             return None
         # Nothing was heard between them: then less likeness is enough.
@@ -74,7 +79,7 @@ class Rewording:
         if not like:
             return None
         batches = {one.batch for one in like}
-        if nature in (Nature.SEND, Nature.ASK) and all(one.key == act.key for one in like):
+        if nature in (Nature.SEND, Nature.ASK) and all(one.key == act.key and not one.heard for one in like):
             return None  # nothing was reworded
         refused = self._refused.get(_to(act)) or 0
         return Finding(
@@ -102,6 +107,7 @@ class Rewording:
             progress.epoch,
             _ids(act) if spawns else [],
             progress.learnt,
+            asks=nature is Nature.ASK or "?" in act.text,
         )
         self._said.put(_to(act), [*(self._said.get(_to(act)) or [])[-_KEPT + 1 :], one])
 
@@ -113,7 +119,9 @@ class Rewording:
             self._refused.put(_to(act), (self._refused.get(_to(act)) or 0) + 1)
 
     def person_spoke(self) -> None:
-        self._said.clear()
+        for address in self._said:
+            kept = [replace(one, heard=True) for one in self._said.get(address) or () if one.asks]
+            self._said.put(address, kept) if kept else self._said.drop(address)
         self._refused.clear()
 
     def context_compressed(self) -> None:
@@ -131,7 +139,9 @@ def _saying(act: Act) -> Nature | None:
     """As what a call says something; a note to oneself reaches somebody later."""
     if act.nature in _SAYING:
         return act.nature
-    return _SEND if act.nature is Nature.SET and keeps(act.tool) and not TEXTS.isdisjoint(act.pairs) else None
+    if act.nature is not Nature.SET or not keeps(act.tool):
+        return None
+    return _SEND if not TEXTS.isdisjoint(act.pairs) or act.text.count(" ") > 1 else None
 
 
 def _leash(act: Act, like: list[Said], progress: Progress) -> int:
@@ -148,7 +158,8 @@ def _ids(act: Act) -> list[str]:
 
 
 def _to(act: Act) -> str:
-    return act.tool if act.nature in _BY_TOOL else act.address
+    """Under what name one keeps something for later tells nothing of what it is."""
+    return act.tool if act.nature in _BY_TOOL or (act.nature is Nature.SET and keeps(act.tool)) else act.address
 
 
 def _same_outcome(like: list[Said], key: str) -> list[Said]:

@@ -28,14 +28,14 @@ _LABELLED = re.compile(
     r"[pPrRtTsScCeEnNiIoOaA](?<!\w.)(?i:"
     r"(?<=p)(?:id|rocess)\s?[:=#]?\s?\d+"
     r"|(?:(?<=r)eq(?:uest)?|(?<=t)race|(?<=s)pan|(?<=c)orrelation|(?<=r)ay|(?<=s)ession|(?<=t)oken|(?<=e)tag|(?<=n)once"
-    r"|(?<=e)xecution|(?<=i)nvocation|(?<=o)peration)"
+    r"|(?<=s)eed|(?<=e)xecution|(?<=i)nvocation|(?<=o)peration)"
     r"(?:[ _-]?ids?\s?[:=#]?\s?|\s?[:=#]\s?|-)\"?(?=[\w-]*\d)[\w-]+"
     r"|(?<=r)ef=[a-z]{1,2}\d+\b"
     r"|(?:(?<=r)e(?:ad|try)|(?<=a)ttempts?|(?<=t)r(?:y|ied))\s?#?\s?\d+(?:\s?(?:times|of \d+|/\s?\d+))?)"
 )
 _LABEL_WORDS = (
     "pid|process |request|req-|req_|req |trace-|trace_|traceid|trace id|trace:|span|correl|ray id|ray-id|session|token"
-    "|ref=|etag|nonce|execution|invocation|operation|attempt|try |tried |read "
+    "|ref=|etag|seed|nonce|execution|invocation|operation|attempt|try |tried |read "
 )
 _LABELS = Phrases({"label": _LABEL_WORDS.split("|")})
 # Made up anew for each answer: hexadecimal, or letters of both cases mixed with digits.

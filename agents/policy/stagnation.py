@@ -5,18 +5,19 @@ run went round, how far each other rule has counted); how much each weighs was l
 kept as data in `stagnation.json`. The sign alone never condemns a look: it is run, and held back only if it is no news.
 """
 
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
+from agents.policy.answer_words import AUTH, INVALID, MISSING
 from agents.policy.answers import Answer
 from agents.policy.asked import Edited
 from agents.policy.bounded import remember
 from agents.policy.courses import HARD, of_course
+from agents.policy.echoes import ECHO, without_echo
 from agents.policy.findings import Finding
 from agents.policy.forest import Forest, shipped_forest
 from agents.policy.identity import Act
-from agents.policy.lexing import mask
+from agents.policy.lexing import gist_sum
 from agents.policy.natures import EFFECTS, Nature
 from agents.policy.progress import Progress
 from agents.policy.rows import (
@@ -60,6 +61,8 @@ _COUNTS = (
     "_stills",
     "_score",
 )
+# Reasons to fail that do not pass by themselves; so many of the last few calls have had one.
+_LASTING, _RECENT, _MOST_OF_THEM = frozenset({AUTH, INVALID, MISSING}), 4, 2
 _LOOKS = frozenset({Nature.READ, Nature.CHECK, Nature.SCREEN})
 
 
@@ -76,6 +79,8 @@ class Stagnation:
         # Answers without their numbers, and whether each of the last few told nothing.
         self._gists: dict[int, None] = {}
         self._dull: list[int] = []
+        # Whom the last calls that reached somebody have reached.
+        self._told_to: list[str] = []
         # What the calls of the latest batch were and what they were told.
         self._batch, self._told = 0, set[tuple[str, str]]()
         self._calls = self._since_news = self._person_at = self._compressed_at = self._compressions = self._dry = 0
@@ -189,7 +194,7 @@ class Stagnation:
         known = self._known
         if answer.same in known.answers:
             return True
-        if answer.failed and any(row.failed and row.family == answer.family for row in self._rows):
+        if answer.failed and self._fails_alike(answer):
             return True
         gist = frozenset(gist_of(answer.start)[1])
         if len(gist.difference(known.masked)) <= _NEWS * len(gist):
@@ -197,6 +202,13 @@ class Stagnation:
         words = masked_words(answer.start)
         new = words.difference(known.words).difference(act.request[0])
         return len(words) >= _FEW_WORDS and len(new) <= _NEW_WORDS * len(words)
+
+    def _fails_alike(self, answer: Answer) -> bool:
+        """Whether it has failed as a call before it, or for the same kind of reason as most of the last ones."""
+        if any(row.failed and row.family == answer.family for row in self._rows):
+            return True
+        sorts = [row.sort for row in self._rows[-_RECENT:] if row.failed]
+        return answer.sort in _LASTING and sorts.count(answer.sort) >= _MOST_OF_THEM
 
     def learn(self, act: Act, answer: Answer, edits: Mapping[str, Edited]) -> None:
         if act.batch != self._batch:
@@ -206,16 +218,29 @@ class Stagnation:
             return  # several in one message are one try
         self._told.add((act.key, answer.same))
         self._heard.append(heard_of(act, answer, edits))
-        gist = zlib.crc32(mask(answer.start[:_GIST]).encode("utf-8", "surrogatepass"))
-        self._dull.append(int(answer.failed or answer.empty or gist in self._gists))
+        self._dull.append(int(self._is_dull(act, answer)))
         del self._dull[:-_DULL]
-        remember(self._gists, (gist,), _GISTS)
         if len(self._heard) > _UNREAD:
             # Too long ago to be weighed; that it was said is remembered.
             self._known.answered(self._heard.pop(0).answer.same)
             self._calls += 1
         if self._last == act.call:
             self._catch_up()
+
+    def _is_dull(self, act: Act, answer: Answer) -> bool:
+        """Whether it failed, said what another answer has said but for numbers and for what it repeats of the question,
+        or told something to one who was told something just before."""
+        gists = {gist_sum(answer.start)}
+        bare = without_echo(answer.start[:_GIST].casefold(), act.pairs)
+        if ECHO in bare:
+            gists.add(gist_sum(bare))
+        known = not gists.isdisjoint(self._gists)
+        remember(self._gists, gists, _GISTS)
+        to = act.told_to or (act.address if act.nature in HARD else "")
+        again = to in self._told_to
+        if to:
+            self._told_to = [*self._told_to[-_DULL + 1 :], to]
+        return answer.failed or answer.empty or known or again
 
     def _catch_up(self) -> None:
         for heard in self._heard:
@@ -266,6 +291,7 @@ class Stagnation:
             "known": self._known.dump(),
             "gists": list(self._gists),
             "dull": list(self._dull),
+            "told_to": list(self._told_to),
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
@@ -275,3 +301,4 @@ class Stagnation:
         self._rows = [loaded(kept) for kept in state["rows"]]
         self._known.load(state["known"])
         self._gists, self._dull = dict.fromkeys(state["gists"]), list(state["dull"])
+        self._told_to = list(state.get("told_to", ()))

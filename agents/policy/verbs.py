@@ -20,6 +20,7 @@ PLAN = words("verbs", "plan")
 ASK = words("verbs", "ask")
 PERSON = words("verbs", "person")
 SPAWN = words("verbs", "spawn")
+HANDS_OVER, TOWARDS = words("verbs", "hands_over"), words("verbs", "towards")
 HELPERS, SENDS_OUT = words("verbs", "helpers"), words("verbs", "sends_out")
 SCREEN = words("verbs", "screen")
 EXEC = words("verbs", "exec")
@@ -37,4 +38,5 @@ CJK = (
     ("set", words("verbs", "cjk_set")),
     ("read", words("verbs", "cjk_read")),
 )
+CJK_EXEC = words("verbs", "cjk_exec")
 KEYS = words("verbs", "keys")
