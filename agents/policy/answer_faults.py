@@ -9,6 +9,8 @@ NUMBERS = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
 _QUOTED = re.compile(r"['\"`](?:(?<=')[^'\n]{1,120}'|(?<=\")[^\"\n]{1,120}\"|(?<=`)[^`\n]{1,120}`)")
 # An id that mixes letters and digits, once its numbers are masked: `90cf7`, `a62c7`.
 _MIXED = re.compile(r"\b[a-z]{0,4}#(?:[a-z]{1,3}#)+[a-z]{0,3}\b|#(?:[a-z]{1,3}#)+[a-z]{0,3}\b")
+# A database shows the line of the query.
+_SHOWN = re.compile(r"\b(?:line|ligne|zeile|línea|linha|riga|linje) [0-9]{1,3} ?: .*?(?:\^|$)")
 _MARKUP = re.compile(r"</?[a-z][\w:-]*(?: [^<>]{0,100})?>")
 
 
@@ -35,7 +37,7 @@ def window_of(text: str) -> str:
 
 def _unnamed(text: str) -> str:
     """Without the names in it: what stands in quotes, paths, files."""
-    text = _QUOTED.sub("~", text)
+    text = _QUOTED.sub("~", _SHOWN.sub("~", text))
     return " ".join(
         ["~" if ("/" in word or "." in word) and _has_inside(word[1:-1]) else word for word in text.split()]
     )

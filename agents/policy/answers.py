@@ -31,6 +31,8 @@ _LONGEST_POSITION = 24
 _NUMBERED = re.compile(r"\s*\d+\s*[.):|\t→]\s?")
 _FRAME = " \t{}[],"
 _TIMELY = re.compile(r"(?:_at|At|_ts|Ts|_timestamp)$")
+_TIMELY_STARTS = ("duration", "elapsed", "latency", "tookms", "ratelimit", "xratelimit", "queuedfor", "waitedfor")
+_TIMELY_ENDS = ("duration", "elapsed", "latency", "traceid", "requestid", "timestamp", "fors", "forseconds")
 # How long it took, where it is no whole number.
 _TIMES = frozenset({"t", "dt", "rt", "s"})
 _MADE_UP = re.compile(r"(?:[a-z]{1,4}-)?(?=[0-9]*[a-f])[0-9a-f]{4,}$")
@@ -244,8 +246,8 @@ def volatile_key(key: str) -> bool:
     flat = flat_key(key)
     return (
         flat in _VOLATILE_KEYS
-        or flat.startswith(("duration", "elapsed", "latency", "tookms", "ratelimit", "xratelimit"))
-        or flat.endswith(("duration", "elapsed", "latency", "traceid", "requestid", "timestamp"))
+        or flat.startswith(_TIMELY_STARTS)
+        or flat.endswith(_TIMELY_ENDS)
         or _TIMELY.search(key) is not None
     )
 

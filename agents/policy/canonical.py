@@ -25,6 +25,8 @@ TITLES = frozenset({"title", "label", "summary", "description", "name", "display
 BODIES = frozenset({"command", "cmd", "query", "code", "sql", "script", "prompt"})
 _TIME_KEYS = frozenset({"time", "at", "date", "until", "since", "asof", "currenttime", "clock"})
 _PRECISE = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?$")
+# Seconds since 1970, in this age.
+_EPOCH = (1_500_000_000, 2_500_000_000)
 _NUMBER = re.compile(r"^[+-]?\d{1,15}(?:\.\d{1,10})?$")
 _HEXED = re.compile(r"0x([0-9a-f]{1,8})$|(?=[0-9]*[a-f])([0-9][0-9a-f]{0,7})h$")
 _URL = re.compile(r"^https?://(?:www\.)?", re.I)
@@ -136,7 +138,7 @@ def _spelt_object(value: Mapping[Any, Any], depth: int) -> str:
     parts = []
     for key, flat, of_asking in _layout(tuple(value)):
         one = value[key]
-        if one is None or one == "" or (of_asking and isinstance(one, str) and _made_up(flat, one)):
+        if one is None or one == "" or (of_asking and _made_up(flat, one)):
             continue
         parts.append(f"{flat}={_spelt(one, depth + 1)};")
     return f"{{{''.join(parts)}}}"
@@ -152,8 +154,12 @@ def _is_short(key: str) -> bool:
     return len(key) < 3 and key not in _SHORT_NAMES
 
 
-def _made_up(key: str, text: str) -> bool:
+def _made_up(key: str, text: Any) -> bool:
     """The time of asking to the second; a random value for what names the request."""
+    if type(text) is int:
+        return key in _TIME_KEYS and _EPOCH[0] < text < _EPOCH[1]
+    if not isinstance(text, str):
+        return False
     if key in _TIME_KEYS:
         return _PRECISE.match(text) is not None and text[17:19] not in ("00", "59")
     if _is_short(key) and not _OF_REQUEST.match(key):

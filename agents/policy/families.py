@@ -101,7 +101,9 @@ class Families:
             leash += _WIDE
             if act.nature in _MAY_LOOK:
                 mode = _STUB
-        if act.shell and not same_thing:
+        if act.command is not None and act.command.sql and sort == said.MISSING:
+            sort, leash = said.INVALID, leash + 2  # a name in a query is guessed, not looked for
+        elif act.shell and not same_thing:
             leash += 3
         changes = progress.epoch - wall.epoch
         # Other numbers after each change are a failure that moves.

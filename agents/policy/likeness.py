@@ -18,6 +18,8 @@ _SHORT_WORD = 40
 _ENDS = frozenset(".!?:\n")
 _DIGITS = re.compile(r"[0-9]+")
 _COMMON = words("arguments", "common")
+_COURTESIES = words("arguments", "courtesies")
+_COURTESY = 240
 _NUMBERS = words("arguments", "numbers")
 _ENDINGS = ("ingly", "edly", "ing", "ied", "ies", "ent", "ed", "es", "er", "en", "ez", "ly", "s", "e")
 _LAST = frozenset(ending[-1] for ending in _ENDINGS)
@@ -83,6 +85,15 @@ def akin(one: Words, other: Words, common: int) -> bool:
         return False
     only_a, only_b, both = len(a - b), len(b - a), len(a & b)
     return both >= common and not (only_a == only_b and 0 < only_a <= 2)
+
+
+@lru_cache(maxsize=512)
+def is_courtesy(text: str) -> bool:
+    """Whether a message consists of thanks, wishes and farewells."""
+    found = [match.group().casefold() for match in _WORD.finditer(text[:_COURTESY])]
+    kind = sum(word in _COURTESIES for word in found)
+    rest = sum(word not in _COURTESIES and word not in _COMMON and len(word) > 2 for word in found)
+    return len(text) < _COURTESY and kind > 0 and 4 * rest <= kind + rest
 
 
 def _singles_out(word: str, low: str, start: bool) -> bool:

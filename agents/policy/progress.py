@@ -19,7 +19,7 @@ from agents.policy.verbs import segments
 from agents.policy.vocabulary import words
 
 _RICH = 60
-_WAIT, _CHECK, _RUN, _SEND, _EDIT = Nature.WAIT, Nature.CHECK, Nature.RUN, Nature.SEND, Nature.EDIT
+_WAIT, _CHECK, _RUN, _SEND, _EDIT, _ASK = Nature.WAIT, Nature.CHECK, Nature.RUN, Nature.SEND, Nature.EDIT, Nature.ASK
 # What changes nothing by itself.
 _STILL = IDLES | {Nature.READ, Nature.CHECK}
 _NUMBERS, _HEAD, _ASKED = 8, 400, 200
@@ -154,7 +154,8 @@ class Progress:
             return  # an acknowledgement says nothing of the screen
         if nature is _EDIT and _on_paper(act.path):
             self.idle_edits += 1
-        self._change(act.tokens, world=not (keeps(act.tool) or (nature is _SEND and talks(act.tool))))
+        only_told = nature is _ASK or (nature is _SEND and talks(act.tool))
+        self._change(act.tokens, world=not (only_told or keeps(act.tool)))
 
     def _change(self, tokens: tuple[str, ...], *, world: bool) -> None:
         self.stamp += 1

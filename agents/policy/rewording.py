@@ -9,8 +9,8 @@ from agents.policy.bounded import Bounded
 from agents.policy.canonical import is_volatile
 from agents.policy.findings import Finding
 from agents.policy.identity import Act
-from agents.policy.natures import Nature
-from agents.policy.progress import Progress, keeps
+from agents.policy.natures import Nature, makes
+from agents.policy.progress import Progress, keeps, talks
 from agents.policy.scrubbing import HAS_DIGIT
 from agents.policy.subjects import TEXTS, tokens_of
 from agents.policy.vocabulary import words
@@ -73,7 +73,10 @@ class Rewording:
             for one in before
             if likeness.alike(words := likeness.words_of(one.text), act.words)
             or (idle and one.learnt == progress.learnt and likeness.akin(words, act.words, 2))
+            or (nature is Nature.SEND and likeness.is_courtesy(act.text) and likeness.is_courtesy(one.text))
         ]
+        if _makes(act):
+            like = [one for one in like if likeness.words_of(one.text)[1] == act.words[1] != frozenset()]
         if nature is Nature.SPAWN:
             like = [one for one in _same_outcome(like, act.key) if one.ids == _ids(act)]
         if not like:
@@ -121,7 +124,10 @@ class Rewording:
     def person_spoke(self) -> None:
         for address in self._said:
             kept = [replace(one, heard=True) for one in self._said.get(address) or () if one.asks]
-            self._said.put(address, kept) if kept else self._said.drop(address)
+            if kept:
+                self._said.put(address, kept)
+            else:
+                self._said.drop(address)
         self._refused.clear()
 
     def context_compressed(self) -> None:
@@ -158,8 +164,16 @@ def _ids(act: Act) -> list[str]:
 
 
 def _to(act: Act) -> str:
-    """Under what name one keeps something for later tells nothing of what it is."""
-    return act.tool if act.nature in _BY_TOOL or (act.nature is Nature.SET and keeps(act.tool)) else act.address
+    """Under what name one keeps something for later tells nothing of what it is; what is made without a word is told
+    apart by what it names."""
+    if act.nature in _BY_TOOL or (act.nature is Nature.SET and keeps(act.tool)) or _makes(act):
+        return act.tool
+    return act.address
+
+
+def _makes(act: Act) -> bool:
+    """Whether a call makes something new, a booking or an order, and says nothing in words."""
+    return act.nature is _SEND and makes(act.tool) and not talks(act.tool) and TEXTS.isdisjoint(act.pairs)
 
 
 def _same_outcome(like: list[Said], key: str) -> list[Said]:

@@ -33,6 +33,14 @@ _LABELLED = re.compile(
     r"|(?<=r)ef=[a-z]{1,2}\d+\b"
     r"|(?:(?<=r)e(?:ad|try)|(?<=a)ttempts?|(?<=t)r(?:y|ied))\s?#?\s?\d+(?:\s?(?:times|of \d+|/\s?\d+))?)"
 )
+# When it was told, to the minute; the number of a notebook's cell; the file of a picture taken just now.
+_TOLD_AT = re.compile(
+    r"(?i)\b(?:(?:clock|stand|as of|now|local time|current time|(?:last )?(?:updated|checked|refreshed|synced)(?: at)?)"
+    r"\s?:?\s?[0-9]{1,2}:[0-9]{2}\b|(?:in|out) ?\[[0-9]+\]"
+    r"|(?<=screenshot)[^\n\]]{0,40}?[\w-]*[0-9][\w-]*\.(?:png|jpe?g|webp)\b)"
+)
+_TOLD_WORDS = "clock|stand|as of|local time|current time|now|updated|checked|refreshed|synced|screenshot|in[|in [|out["
+_TOLD = Phrases({"told": _TOLD_WORDS.split("|")})
 _LABEL_WORDS = (
     "pid|process |request|req-|req_|req |trace-|trace_|traceid|trace id|trace:|span|correl|ray id|ray-id|session|token"
     "|ref=|etag|seed|nonce|execution|invocation|operation|attempt|try |tried |read "
@@ -88,6 +96,8 @@ def scrub(text: str) -> str:
         text = _TEMPORARY.sub("~", text)
     if digits and _LABELS.holds(low):
         text = _LABELLED.sub("~", text)
+    if digits and _TOLD.holds(low):
+        text = _TOLD_AT.sub("~", text)
     return text
 
 

@@ -1,5 +1,6 @@
 """Repair: whatever a history holds, what comes out is accepted by strict providers and keeps every human word."""
 
+import gc
 import time
 from collections.abc import Sequence
 from itertools import pairwise
@@ -185,9 +186,10 @@ def test_repair_costs_the_same_per_message_however_long_the_history_is() -> None
     def seconds(turns: int) -> float:
         history, best = broken(turns), 9.0
         for _ in range(5):
-            began = time.perf_counter()
+            gc.collect()
+            began = time.process_time()
             repair(history)
-            best = min(best, time.perf_counter() - began)
+            best = min(best, time.process_time() - began)
         return best
 
     assert seconds(4000) / seconds(500) < 20  # 8 when linear, 64 when quadratic
