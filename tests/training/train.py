@@ -25,7 +25,10 @@ TRAINED_ON = (
 BY_SEVERAL = frozenset({"sequences_training.jsonl", "sequences_written.jsonl"})
 TARGET = Path(__file__).parents[2] / "agents" / "policy" / "stagnation.json"
 # Chosen so that of the healthy runs of authors not shown one in fifty is refused a call, one in ten gets a stub.
-REFUSE, STUB, STUB_ACT = 0.8, 0.55, 0.55
+REFUSE, STUB, STUB_ACT = 0.8, 0.56, 0.54
+# What counts is to know a loop when it should be held, which is by then or a little earlier: what it looks like long
+# after says less. By calls after the latest one that should be held back.
+WEIGHT_OF_LOOP = {-2: 1.0, -1: 1.5, 0: 2.0, 1: 1.0, 2: 0.5, 3: 0.3, 4: 0.2, 5: 0.2, 6: 0.2}
 
 Row = tuple[str, bool, int, list[Seen]]
 
@@ -49,8 +52,8 @@ def samples(found: Sequence[Row]) -> tuple[list[list[float]], list[int], list[fl
                 continue
             if not loop:
                 label, weight = 0, 12.0 / len(seen)
-            elif by - 1 <= one.call <= by + 6:
-                label, weight = 1, {by - 1: 0.6, by: 2.0}.get(one.call, 1.0)
+            elif (when := one.call - by) in WEIGHT_OF_LOOP:
+                label, weight = 1, WEIGHT_OF_LOOP[when]
             elif one.call <= by * 0.35:
                 label, weight = 0, 0.3
             else:
