@@ -61,7 +61,7 @@ class Judgement:
         self._tell(turn)
         if verdict is None or verdict.rung is not Rung.BLOCK or verdict.shadow:
             return None
-        return verdict_texts.stub(verdict), heard
+        return verdict_texts.stub(verdict, text), heard
 
     def hint(self, turn: int) -> None:
         """Behind the results of a batch: what the guard has to say to the model and has not said yet."""

@@ -60,6 +60,8 @@ _NO_TOOL = re.compile(
     r"\b(?:not found|not available|not exist|n't exist|unknown|not registered|unavailable|not a valid)"
     r"|\b(?:unknown|no such|invalid|unrecogni[sz]ed|undefined|nonexistent|no) (?:tool|function)\b"
 )
+# `3 out of 8 replicas`
+_OUT_OF = re.compile(r"\b([0-9]{1,9}) (?:out of|of the|of) [0-9]{1,9}\b")
 _DIGITS = frozenset("0123456789")
 _OF_WHOLE = re.compile(r"/(?<=[\d.]/)\d")
 # An answer says that it fails at once, a failure what it is a little later.
@@ -184,6 +186,9 @@ def tally(low: str, said: Mapping[str, int], value: Any) -> tuple[float, float] 
     # What is counted stands behind its number.
     last = max([said[word] for word in _COUNTED.intersection(said)], default=0)
     counts = HAS_DIGIT(low, 0, last) is not None or "%" in low or ("/" in low and _OF_WHOLE.search(low) is not None)
+    part = _OUT_OF.search(low) if " of " in low else None
+    if part is not None and not isinstance(value, dict):
+        return -1.0, float(part[1])
     if not (counts or isinstance(value, dict)) or HAS_DIGIT(low) is None:
         return None
     if isinstance(value, dict) and (found := _tally_of_object(value)) is not None:

@@ -11,6 +11,7 @@ from agents.policy.identity import Act
 from agents.policy.lexing import words_in
 from agents.policy.natures import IDLES, Nature
 from agents.policy.progress import Progress
+from agents.policy.traces import better
 from agents.verdicts import BlockMode
 
 _WALLS, _KEYS = 256, 10
@@ -140,8 +141,10 @@ class Families:
         wall = self._walls.get(place)
         if wall is None or wall.family != answer.family:
             wall = Wall(family=answer.family, sort=answer.sort, first=act.call)
-        if answer.tally is not None and wall.best and 0 <= answer.tally[0] < wall.best[0]:
-            wall = Wall(family=answer.family, sort=answer.sort, first=act.call)  # failures that fall
+        if answer.tally is not None and wall.best:
+            nearer = act.key in wall.keys and better(wall.best, answer)
+            if nearer or 0 <= answer.tally[0] < wall.best[0]:
+                wall = Wall(family=answer.family, sort=answer.sort, first=act.call)  # failures that fall
         if answer.tally is not None:
             wall.best = list(answer.tally)
         self._count(wall, act, answer, progress)

@@ -18,6 +18,8 @@ ALIKE, CLOSE = 0.5, 0.8
 _MOST_PIECES, _MOST_WORDS, _MOST_NUMBERS, _READ, _FORM = 24, 80, 10, 600, 300
 # Numbers that wobble by less than this say nothing.
 _NOISE = 0.2
+# How many are left, how many are done.
+Tally = tuple[float, float]
 _AS_LINE_END = bytes.maketrans(b";,", b"\n\n")
 
 
@@ -72,6 +74,7 @@ class Row:
     alone: tuple[float, ...]
     address: str
     named: frozenset[str]
+    tally: "Tally | None"
     state: int = 0
     news: float = 0.0
     masked_news: float = 0.0
@@ -94,7 +97,7 @@ class Row:
     recovered: int = 0
 
 
-_TUPLES = frozenset({"figures", "alone", "by"})
+_TUPLES = frozenset({"figures", "alone", "by", "tally"})
 
 
 def dumped(row: Row) -> list[Any]:
@@ -158,6 +161,7 @@ class Known:
             tuple([float(one) for one in numbers_alone(low)[:_MOST_NUMBERS]]) if HAS_DIGIT(low) else (),
             act.told_to,
             act.named if act.told_to else frozenset(),
+            answer.tally,
         )
         if lines:
             row.new_masked = len(masked.difference(self.masked))

@@ -75,6 +75,11 @@ _CURL_ACT = re.compile(
 )
 
 
+# Where a program works, and the words that choose another place.
+_PLACES = frozenset({"config", "context", "workspace", "account", "profile"})
+_CHOOSE = ("use", "set", "select", "switch", "activate")
+
+
 def read_command(text: str) -> Command:
     """Never raises; about ten microseconds for a line."""
     text = text[:_LONGEST]
@@ -173,8 +178,10 @@ def _runner(program: str, rest: list[str], part: str) -> str:
 
 
 def _two_sided(rest: list[str]) -> str:
-    for word in rest[:4]:
+    for at, word in enumerate(rest[:4]):
         low = word.casefold().strip("\"'")
+        if low in _PLACES and at + 1 < len(rest) and rest[at + 1].startswith(_CHOOSE):
+            return ACT  # what follows happens elsewhere: `kubectl config use-context prod`
         if low in _LOOKING or low.startswith(("describe-", "list-", "get-", "head-")):
             return READ
         if low in _CHECKING:

@@ -27,6 +27,7 @@ from agents.policy.rows import (
     Heard,
     Known,
     Row,
+    Tally,
     dumped,
     gist_of,
     heard_of,
@@ -64,6 +65,11 @@ _COUNTS = (
 # Reasons to fail that do not pass by themselves; so many of the last few calls have had one.
 _LASTING, _RECENT, _MOST_OF_THEM = frozenset({AUTH, INVALID, MISSING}), 4, 2
 _LOOKS = frozenset({Nature.READ, Nature.CHECK, Nature.SCREEN})
+
+
+def _better(tally: Tally, before: Tally | None) -> bool:
+    """Whether fewer are left than before, or more are done."""
+    return before is not None and (0 <= tally[0] < before[0] or (before[1] >= 0 and tally[1] > before[1]))
 
 
 class Stagnation:
@@ -192,9 +198,14 @@ class Stagnation:
         """Whether an answer is no news."""
         self._catch_up()
         known = self._known
+        before = [row for row in self._rows if row.key == act.key]
+        if act.nature is Nature.EDIT and not answer.failed and not before:
+            return False  # a content that was not written before, however it is acknowledged
+        if answer.tally is not None and before and all(_better(answer.tally, row.tally) for row in before):
+            return False
         if answer.same in known.answers:
             return True
-        if answer.failed and self._fails_alike(answer):
+        if answer.failed and self._fails_alike(act, answer):
             return True
         gist = frozenset(gist_of(answer.start)[1])
         if len(gist.difference(known.masked)) <= _NEWS * len(gist):
@@ -203,8 +214,11 @@ class Stagnation:
         new = words.difference(known.words).difference(act.request[0])
         return len(words) >= _FEW_WORDS and len(new) <= _NEW_WORDS * len(words)
 
-    def _fails_alike(self, answer: Answer) -> bool:
-        """Whether it has failed as a call before it, or for the same kind of reason as most of the last ones."""
+    def _fails_alike(self, act: Act, answer: Answer) -> bool:
+        """Whether it has failed as a call before it, or for the same kind of reason as most of the last ones. What a
+        check names counts too: another test that fails is news."""
+        if act.nature is Nature.CHECK:
+            return any(row.failed and row.fault == answer.fault for row in self._rows)
         if any(row.failed and row.family == answer.family for row in self._rows):
             return True
         sorts = [row.sort for row in self._rows[-_RECENT:] if row.failed]

@@ -17,6 +17,8 @@ _WAYS_OUT = {
     "bookkeeping_only": "Do the next item instead of writing down the plan again.",
 }
 _ANY_WAY = "Something else must change first: other arguments that mean something else, another tool, or the cause."
+# Rules that do not compare answers to the letter; how much of an answer is told then, in characters.
+_WEIGHED, _TOLD = frozenset({"stagnation"}), 400
 _DOES = {
     Rung.OBSERVE: "noted",
     Rung.STEER: "the model is told",
@@ -57,10 +59,15 @@ def refusal(verdict: Verdict) -> str:
     return f"Not run. {verdict.explanation.split(';')[0]}. Trying the same again cannot help. {way_out(verdict.rule)}"
 
 
-def stub(verdict: Verdict) -> str:
-    """The result of a call that was run and answered what is known."""
-    since = f"Unchanged since call {verdict.evidence[-1]}: it was run again and answered the same."
-    return f"{since} {way_out(verdict.rule)}"
+def stub(verdict: Verdict, answer: str) -> str:
+    """The result of a call that was run and answered what is known. What was only weighed may not be the same to the
+    letter: then the beginning of the answer is told, so that nothing is lost."""
+    since = f"Unchanged since call {verdict.evidence[-1]}"
+    if verdict.rule in _WEIGHED:
+        said = " ".join(answer[:_TOLD].split())
+        more = "…" if len(answer) > _TOLD else ""
+        return f"{since} but for details: it was run again and answered: {said}{more}\n{way_out(verdict.rule)}"
+    return f"{since}: it was run again and answered the same. {way_out(verdict.rule)}"
 
 
 def hint(verdict: Verdict) -> str:

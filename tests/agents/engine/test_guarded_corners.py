@@ -1,6 +1,7 @@
 """Runs under the guard at the seams: a death between verdict and end, a fuse behind another verdict, looking on."""
 
 from collections.abc import Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -213,4 +214,5 @@ async def test_nothing_is_judged_behind_the_verdict_that_ends_the_run(policy: st
     assert (await run.drive()).status is Status.TRIPPED
     rungs = [v.rung for v in run.log.of("verdict.issued")]
     assert rungs.count("stop") == 1 and rungs[-1] == "stop"
-    assert live(run) == replayed(run)["verdicts"]
+    # A call that was run to see what it answers is told of when it has answered, others of its batch before that.
+    assert sorted(live(run), key=itemgetter("call")) == replayed(run)["verdicts"]

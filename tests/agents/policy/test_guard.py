@@ -1,6 +1,7 @@
 """The default policy on small runs: what it lets through, what it holds, and what sets it back."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -189,7 +190,9 @@ def test_verdict_names_evidence_and_a_way_out() -> None:
     assert (verdict.rule, verdict.mode, verdict.evidence) == ("repeat_error", BlockMode.REFUSE, (1, 2))
     assert (verdict.wasted_tokens, verdict.wasted_usd, verdict.step, verdict.count) == (500, "0.01", 3, 2)
     assert "Not run" in refusal(verdict)
-    assert "Unchanged" in stub(verdict)
+    assert "answered the same" in stub(verdict, "a")
+    weighed = stub(replace(verdict, rule="stagnation"), "3 of 8 are up\n" + "x" * 900)
+    assert "3 of 8 are up" in weighed and len(weighed) < 700
     assert "Guard" in hint(verdict)
 
 
@@ -219,7 +222,7 @@ def test_fold_over_a_log_with_stubs_learns_what_the_run_had_learnt() -> None:
         settled = live.observe(n, Answered(text="one line\nand another line\nand a third"))
         if settled is not None and settled.mode is BlockMode.STUB:
             kept = json.loads(json.dumps(live.heard(n)))
-            assert fold.observe(n, Answered(text=stub(settled), heard=kept)) == settled
+            assert fold.observe(n, Answered(text=stub(settled, "a"), heard=kept)) == settled
         else:
             fold.observe(n, Answered(text="one line\nand another line\nand a third"))
     assert fold.state() == live.state()

@@ -10,7 +10,7 @@ from agents.policy.answers import read_answer
 from agents.policy.asked import Asked
 from agents.policy.identity import act_of
 from agents.policy.natures import Nature
-from tests.agents.policy.guarding import call, rung_of, user
+from tests.agents.policy.guarding import call, rung_of, user, walk
 from tests.agents.policy.test_guard_rounds import by_rules, held
 
 
@@ -218,3 +218,44 @@ def test_guesses_at_the_name_of_a_column_are_held_back() -> None:
     ]
     assert held(by_rules(rows)) == [7]
     assert rung_of(by_rules(rows), 5) == "observe"
+
+
+def rollout(done: int) -> dict[str, object]:
+    text = f'Waiting for deployment "indexer" to finish: {done} out of 8 new replicas have been updated...'
+    return call(
+        "bash",
+        {"command": "kubectl rollout status deploy/indexer --timeout=60s"},
+        f"{text}\nerror: timed out",
+        error=True,
+    )
+
+
+def test_a_command_that_fails_nearer_to_its_end_each_time_is_not_held_back() -> None:
+    assert not held(walk([rollout(done) for done in (1, 2, 3, 5, 6, 7, 8)]))
+    assert held(walk([rollout(2) for _ in range(7)]))
+
+
+def test_the_same_look_in_another_place_is_another_look() -> None:
+    rows = []
+    for name in ("prod-osl", "prod-ber", "prod-waw", "prod-mad", "stage-osl", "lab"):
+        rows += [
+            call("kubectl", {"args": f"config use-context {name}"}, f'Switched to context "{name}".'),
+            call("kubectl", {"args": "get pods -A --field-selector=status.phase!=Running"}, "No resources found"),
+        ]
+    assert not held(walk(rows))
+
+
+def test_edits_that_say_something_new_are_never_answered_as_unchanged() -> None:
+    rows = []
+    for n in range(8):
+        edit = {"file_path": "src/duration.rs", "old_string": f"a{n}", "new_string": f"b{n}"}
+        rows += [
+            call("Edit", edit, "The file src/duration.rs has been updated."),
+            call(
+                "Bash",
+                {"command": "cargo test"},
+                f"test result: FAILED. {8 - n % 2} failed; left {n} right 60",
+                error=True,
+            ),
+        ]
+    assert not [at for at in held(walk(rows)) if rows[at - 1]["tool"] == "Edit"]
