@@ -15,6 +15,7 @@ from agents.policy import answer_words as said
 from agents.policy.answer_faults import NUMBERS, fault_of, window_of
 from agents.policy.canonical import digest, flat_key, one_line
 from agents.policy.lazily import lazy
+from agents.policy.lexing import gist_sum
 from agents.policy.scrubbing import HAS_DIGIT, scrub, without_ids
 from agents.policy.vocabulary import words
 
@@ -94,6 +95,11 @@ class Answer:
         return "" if self.source is None else self.source.lines[:START]
 
     @lazy
+    def gist(self) -> int:
+        """How it begins, without numbers and ids, as a checksum."""
+        return gist_sum(self.start)
+
+    @lazy
     def fruitless(self) -> bool:
         """Whether it tells that nothing came of what was tried."""
         return self.source is not None and said.is_fruitless(self.source.low)
@@ -165,7 +171,7 @@ def read_answer(text: str, is_error: bool) -> Answer:
 
 def as_data(answer: Answer) -> dict[str, Any]:
     """All that was read out of an answer, as plain data."""
-    kept = {name: one for name, one in answer.__dict__.items() if name != "source"}
+    kept = {name: one for name, one in answer.__dict__.items() if name not in ("source", "gist")}
     return kept | {name: getattr(answer, name) for name in _LAZY}
 
 

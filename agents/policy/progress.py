@@ -13,7 +13,7 @@ from agents.policy.answers import Answer
 from agents.policy.asked import Edited
 from agents.policy.bounded import Bounded
 from agents.policy.identity import Act
-from agents.policy.lexing import gist_sum, mask, numbers_alone
+from agents.policy.lexing import mask, numbers_alone
 from agents.policy.natures import IDLES, LOOKS, MOVES, Nature
 from agents.policy.verbs import segments
 from agents.policy.vocabulary import words
@@ -114,7 +114,7 @@ class Progress:
     def _learn(self, act: Act, answer: Answer) -> None:
         """A question never asked before is answered: that teaches something, unless both were there before but for
         numbers and ids."""
-        told = f"{act.tool}\0{mask(act.meant[:_ASKED])}\0{gist_sum(answer.start)}"
+        told = f"{act.tool}\0{mask(act.meant[:_ASKED])}\0{answer.gist}"
         self.learnt += act.nature is _CHECK or told not in self._told
         self._told.put(told, act.call)
 

@@ -244,7 +244,7 @@ class Stagnation:
     def _is_dull(self, act: Act, answer: Answer) -> bool:
         """Whether it failed, said what another answer has said but for numbers and for what it repeats of the question,
         or told something to one who was told something just before."""
-        gists = {gist_sum(answer.start)}
+        gists = {answer.gist}
         bare = without_echo(answer.start[:_GIST].casefold(), act.pairs)
         if ECHO in bare:
             gists.add(gist_sum(bare))
