@@ -107,6 +107,7 @@ _NOTICES = frozenset({"message", "notice", "notification", "notifications", "not
 _AMOUNTS, _MADE, _UNDONE = words("fields", "amounts"), words("verbs", "made"), words("verbs", "undone")
 # What has an effect is judged before it happens; everything else by its answer.
 EFFECTS = frozenset({Nature.SEND, Nature.SPAWN, Nature.SET, Nature.OPERATE, Nature.EDIT, Nature.STEP, Nature.ASK})
+_NUMBERS = (int, float)
 _LINES = ("input", "line", "command", "cmd", "call", "request", "instruction")
 
 
@@ -241,6 +242,12 @@ def nature_of(
             return _OPERATE  # a key or a log is rotated, not a picture
         if named in MOVES:
             return Nature.STEP if named is Nature.STEP or by_steps(pairs) else Nature.SCREEN
+        if (
+            named is _SEND
+            and "forward" in verbs.segments(tool)
+            and all(type(one) in _NUMBERS for one in pairs.values())
+        ):
+            return Nature.STEP  # a robot goes on; a mail goes to somebody
         if named is _SEND and _only_by_noun(tool) and _pages(pairs):
             return Nature.READ
     if named is None and _edits(tool):
