@@ -8,7 +8,8 @@ from agents.policy.scrubbing import without_random
 NUMBERS = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
 _QUOTED = re.compile(r"['\"`](?:(?<=')[^'\n]{1,120}'|(?<=\")[^\"\n]{1,120}\"|(?<=`)[^`\n]{1,120}`)")
 # An id that mixes letters and digits, once its numbers are masked: `90cf7`, `a62c7`.
-_MIXED = re.compile(r"\b[a-z]{0,4}#(?:[a-z]{1,3}#)+[a-z]{0,3}\b|#(?:[a-z]{1,3}#)+[a-z]{0,3}\b")
+_MIXED = re.compile(r"#[a-z]{1,3}#[a-z#]*")
+_LEADS = re.compile(r"[a-z]{1,4}$")
 # A database shows the line of the query.
 _SHOWN = re.compile(r"\b(?:line|ligne|zeile|línea|linha|riga|linje) [0-9]{1,3} ?: .*?(?:\^|$)")
 _MARKUP = re.compile(r"</?[a-z][\w:-]*(?: [^<>]{0,100})?>")
@@ -27,7 +28,11 @@ def fault_of(scrubbed: str, tally: tuple[float, float] | None) -> tuple[str, str
 
 def _numberless(text: str) -> str:
     bare = NUMBERS.sub("#", text)
-    return _MIXED.sub("#", bare) if "#" in bare else bare
+    if _MIXED.search(bare) is None:
+        return bare
+    head, *rest = _MIXED.split(bare)
+    # The letters that such an id begins with belong to it.
+    return "#".join([*(_LEADS.sub("", part) for part in (head, *rest[:-1])), rest[-1]])
 
 
 def window_of(text: str) -> str:
@@ -37,7 +42,9 @@ def window_of(text: str) -> str:
 
 def _unnamed(text: str) -> str:
     """Without the names in it: what stands in quotes, paths, files."""
-    text = _QUOTED.sub("~", _SHOWN.sub("~", text))
+    if "^" in text or " 1:" in text:
+        text = _SHOWN.sub("~", text)
+    text = _QUOTED.sub("~", text)
     return " ".join(
         ["~" if ("/" in word or "." in word) and _has_inside(word[1:-1]) else word for word in text.split()]
     )

@@ -60,8 +60,6 @@ _NO_TOOL = re.compile(
     r"\b(?:not found|not available|not exist|n't exist|unknown|not registered|unavailable|not a valid)"
     r"|\b(?:unknown|no such|invalid|unrecogni[sz]ed|undefined|nonexistent|no) (?:tool|function)\b"
 )
-# `3 out of 8 replicas`
-_OUT_OF = re.compile(r"\b([0-9]{1,9}) (?:out of|of the|of) [0-9]{1,9}\b")
 _DIGITS = frozenset("0123456789")
 _OF_WHOLE = re.compile(r"/(?<=[\d.]/)\d")
 # An answer says that it fails at once, a failure what it is a little later.
@@ -186,14 +184,26 @@ def tally(low: str, said: Mapping[str, int], value: Any) -> tuple[float, float] 
     # What is counted stands behind its number.
     last = max([said[word] for word in _COUNTED.intersection(said)], default=0)
     counts = HAS_DIGIT(low, 0, last) is not None or "%" in low or ("/" in low and _OF_WHOLE.search(low) is not None)
-    part = _OUT_OF.search(low) if " of " in low else None
+    part = _part_of(low) if " of " in low else None
     if part is not None and not isinstance(value, dict):
-        return -1.0, float(part[1])
+        return -1.0, part
     if not (counts or isinstance(value, dict)) or HAS_DIGIT(low) is None:
         return None
     if isinstance(value, dict) and (found := _tally_of_object(value)) is not None:
         return found
     return _tally_of_words(_words_of(low)) if counts else None
+
+
+def _part_of(low: str) -> float | None:
+    """The three of `3 out of 8 replicas`."""
+    at = low.find(" of ")
+    while at >= 0:
+        number = low[max(at - 16, 0) : at].removesuffix(" out").rpartition(" ")[2]
+        whole = low[at + 4 : at + 24].removeprefix("the ")
+        if number.isdecimal() and whole[:1].isdecimal():
+            return float(number)
+        at = low.find(" of ", at + 4)
+    return None
 
 
 def _words_of(low: str) -> list[str]:

@@ -34,13 +34,15 @@ _LABELLED = re.compile(
     r"|(?:(?<=r)e(?:ad|try)|(?<=a)ttempts?|(?<=t)r(?:y|ied))\s?#?\s?\d+(?:\s?(?:times|of \d+|/\s?\d+))?)"
 )
 # When it was told, to the minute; the number of a notebook's cell; the file of a picture taken just now.
-_TOLD_AT = re.compile(
-    r"(?i)\b(?:(?:clock|stand|as of|now|local time|current time|(?:last )?(?:updated|checked|refreshed|synced)(?: at)?)"
-    r"\s?:?\s?[0-9]{1,2}:[0-9]{2}\b|(?:in|out) ?\[[0-9]+\]"
-    r"|(?<=screenshot)[^\n\]]{0,40}?[\w-]*[0-9][\w-]*\.(?:png|jpe?g|webp)\b)"
+_TOLD_AT = re.compile(r"[0-9](?<![\w.][0-9])[0-9]?:[0-9]{2}\b(?!:)")
+_TOLD_BY = re.compile(
+    r"(?i)\b(?:clock|stand|as of|now|local time|current time|(?:last )?(?:updated|checked|refreshed|synced)(?: at)?)"
+    r"\s?:?\s?$"
 )
-_TOLD_WORDS = "clock|stand|as of|local time|current time|now|updated|checked|refreshed|synced|screenshot|in[|in [|out["
-_TOLD = Phrases({"told": _TOLD_WORDS.split("|")})
+# How far before a time it stands what time it is, in characters.
+_BY = 24
+_CELL = re.compile(r"\b(?:In|Out) ?\[[0-9]+\]")
+_PICTURE = re.compile(r"(?<=screenshot)[^\n\]]{0,40}?[\w-]*[0-9][\w-]*\.(?:png|jpe?g|webp)\b")
 _LABEL_WORDS = (
     "pid|process |request|req-|req_|req |trace-|trace_|traceid|trace id|trace:|span|correl|ray id|ray-id|session|token"
     "|ref=|etag|seed|nonce|execution|invocation|operation|attempt|try |tried |read "
@@ -96,9 +98,23 @@ def scrub(text: str) -> str:
         text = _TEMPORARY.sub("~", text)
     if digits and _LABELS.holds(low):
         text = _LABELLED.sub("~", text)
-    if digits and _TOLD.holds(low):
-        text = _TOLD_AT.sub("~", text)
+    if digits and (":" in text or "[" in text):
+        text = _without_marks(text, low)
     return text
+
+
+def _without_marks(text: str, low: str) -> str:
+    """Without what only tells at which minute, from which cell, in which picture it was seen."""
+    if "t[" in low or "n [" in low:
+        text = _CELL.sub("~", text)
+    if "screenshot" in low:
+        text = _PICTURE.sub("~", text)
+    return _TOLD_AT.sub(_if_told, text) if ":" in text else text
+
+
+def _if_told(match: re.Match[str]) -> str:
+    before = match.string[max(match.start() - _BY, 0) : match.start()]
+    return "~" if _TOLD_BY.search(before) else match.group()
 
 
 def _may_hold_secret(raw: bytes) -> bool:
