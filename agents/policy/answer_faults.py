@@ -42,7 +42,7 @@ def window_of(text: str) -> str:
 
 def _unnamed(text: str) -> str:
     """Without the names in it: what stands in quotes, paths, files."""
-    if "^" in text or " 1:" in text:
+    if "^" in text or "line " in text:
         text = _SHOWN.sub("~", text)
     text = _QUOTED.sub("~", text)
     return " ".join(
