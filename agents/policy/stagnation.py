@@ -205,6 +205,8 @@ class Stagnation:
             return False
         if answer.same in known.answers:
             return True
+        if before and act.nature in _LOOKS and known.read(heard_of(act, answer, {}), self._rows).moves:
+            return False  # a number has moved that neither counts nor wobbles
         if answer.failed and self._fails_alike(act, answer):
             return True
         gist = frozenset(gist_of(answer.start)[1])
