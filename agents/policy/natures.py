@@ -121,6 +121,8 @@ def _by_name(tool: str) -> tuple[Nature | None, bool]:
         return Nature.CHECK if _by_verb(words) is Nature.CHECK else None, True
     if known & (verbs.KEYS | _ALIVE) or (first in _MOVING and not _INCREMENTS.isdisjoint(words[1:])):
         return Nature.STEP, False
+    if len(words) == 1 and first in verbs.PROGRAMS:
+        return None, True
     if not tool.isascii() and any(one in tool for one in verbs.CJK_EXEC):
         return None, True
     if tool.startswith("POST /"):

@@ -9,13 +9,14 @@ from agents.policy.answers import Answer
 from agents.policy.bounded import Bounded
 from agents.policy.findings import Finding
 from agents.policy.identity import Act
+from agents.policy.makings import Makings
 from agents.policy.measuring import measures
-from agents.policy.natures import IDLES, LOOKS, MOVES, Nature, by_steps, made_by, makes, takes_back
+from agents.policy.natures import LOOKS, MOVES, Nature, by_steps
 from agents.policy.progress import Progress, talks
 from agents.policy.traces import Trace, best, better, over, over_again
 from agents.verdicts import BlockMode
 
-_KEYS, _ANSWERS, _KINDS = 512, 6, 128
+_KEYS, _ANSWERS = 512, 6
 # Longer answers are not kept until somebody asks for their shape.
 _HELD = 1_500
 _RICH = 60
@@ -23,7 +24,6 @@ _RICH = 60
 _ON_ANYTHING = frozenset({Nature.CHECK, Nature.RUN, Nature.OPERATE})
 _MAY_PEND = LOOKS | {Nature.STEP}
 _ACTS = frozenset({Nature.SEND, Nature.SET, Nature.OPERATE, Nature.EDIT, Nature.SPAWN, Nature.ASK})
-_STILL = IDLES | {Nature.READ, Nature.CHECK, Nature.TEXT}
 # One time more may be a mistake; what is made a fourth time is not.
 _SPARE = 1
 _SAYS = frozenset({Nature.THINK, Nature.PLAN, Nature.TEXT})
@@ -44,9 +44,7 @@ class Repeats:
     def __init__(self) -> None:
         self._traces: Bounded[Trace] = Bounded(_KEYS)
         self._fresh = 0
-        # The latest call that may have changed something; how many did; how often things of a kind were taken back.
-        self._doer, self._doings = "", 0
-        self._taken: Bounded[int] = Bounded(_KINDS)
+        self._makings = Makings()
 
     # --- before the call --------------------------------------------------------------------------------------
 
@@ -136,8 +134,8 @@ class Repeats:
                 if progress.epoch - trace.begun >= trace.count > 1:
                     leash += trace.count  # a step that follows each piece of other work
             found = self._found(rule, act, trace, trace.count, leash=leash)
-            again = trace.made - _SPARE if self._doer == act.key else 0
-            if self._is_undone(act, trace):
+            again = trace.made - _SPARE if self._makings.doer == act.key else 0
+            if self._makings.is_undone(act, trace):
                 again = max(again, trace.remade + 1)
             if again > 0 and (found is None or again > found.count - found.leash):
                 found = self._found("repeat_effect", act, trace, again)
@@ -189,9 +187,10 @@ class Repeats:
         trace = self._traces.get(act.key)
         now = _now(act, answer)
         failed = _failed(act, answer)
-        made, ended = self._made(act, trace, failed), over(trace, answer, progress.epoch)
-        remade = trace.remade + 1 if trace is not None and not failed and self._is_undone(act, trace) else 0
-        self._do(act, answer, failed)
+        makings = self._makings
+        made, ended = makings.made(act, trace, failed), over(trace, answer, progress.epoch)
+        remade = trace.remade + 1 if trace is not None and not failed and makings.is_undone(act, trace) else 0
+        makings.learn(act, answer, failed)
         if trace is None:
             trace = Trace(first=act.call)
         elif not self._taught_nothing(act, trace, answer, now):
@@ -209,31 +208,8 @@ class Repeats:
         trace.despite += failed
         trace.changes += progress.epoch > trace.epoch and trace.epoch > 0 and trace.despite > 1
         trace.made, trace.over = made, ended
-        trace.remade, trace.doings, trace.taken = remade, self._doings, self._taken.get(made_by(act.tool)) or 0
+        trace.remade, trace.doings, trace.taken = remade, makings.doings, makings.taken(act)
         self._note(act, trace, answer, now, progress)
-
-    def _made(self, act: Act, trace: Trace | None, failed: bool) -> int:
-        """How often in a row, with nothing else done in between, this call has made one more of the same."""
-        again = self._doer == act.key
-        if failed or act.nature is not Nature.SEND or not act.pairs or talks(act.tool) or not makes(act.tool):
-            return 0
-        return trace.made + (trace.batch != act.batch) if trace is not None and again else 1
-
-    def _do(self, act: Act, answer: Answer, failed: bool) -> None:
-        if act.nature in _STILL or failed:
-            return
-        self._doer = act.key
-        if takes_back(act.tool):
-            kind = made_by(act.tool)
-            self._taken.put(kind, (self._taken.get(kind) or 0) + 1)
-        elif act.nature is not None or answer.acknowledges or answer.sends:
-            self._doings += 1
-
-    def _is_undone(self, act: Act, trace: Trace) -> bool:
-        """Whether what this call once made was taken back since, and nothing else was done."""
-        if not trace.doings or self._doings != trace.doings or not makes(act.tool) or talks(act.tool):
-            return False
-        return (self._taken.get(made_by(act.tool)) or 0) > trace.taken
 
     def _taught_nothing(self, act: Act, trace: Trace, answer: Answer, now: str) -> bool:
         failed = _failed(act, answer)
@@ -316,12 +292,11 @@ class Repeats:
     def dump(self) -> list[Any]:
         for _, trace in self._traces.dump():
             trace.its_shape()
-        done = [self._doer, self._doings, self._taken.dump()]
-        return [done, [[key, list(astuple(trace))[:-1]] for key, trace in self._traces.dump()]]
+        return [self._makings.dump(), [[key, list(astuple(trace))[:-1]] for key, trace in self._traces.dump()]]
 
     def load(self, kept: list[Any]) -> None:
-        (self._doer, self._doings, taken), rows = kept
-        self._taken.load(taken)
+        made, rows = kept
+        self._makings.load(made)
         self._traces.load([(key, Trace(*row)) for key, row in rows])
 
 

@@ -38,5 +38,6 @@ CJK = (
     ("set", words("verbs", "cjk_set")),
     ("read", words("verbs", "cjk_read")),
 )
+PROGRAMS = words("verbs", "programs")
 CJK_EXEC = words("verbs", "cjk_exec")
 KEYS = words("verbs", "keys")
