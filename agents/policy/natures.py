@@ -44,6 +44,7 @@ _MAY_SEND = frozenset({None, Nature.STEP, Nature.OPERATE})
 _MAY_TOUCH = frozenset({None, Nature.SEND, Nature.SET, Nature.OPERATE})
 _ON_SCREEN = words("fields", "on_screen")
 _LOOKED_UP = frozenset({"get", "fetch", "lookup", "describe"})
+_RESULTS = frozenset({"result", "results"})
 _SEARCHED = frozenset({"search", "query"})
 _MAY_EDIT = frozenset({Nature.SET, Nature.SEND, Nature.OPERATE})
 # The same call from a shell or a program may depend on anything in the world.
@@ -159,6 +160,8 @@ def _by_verb(words: tuple[str, ...]) -> Nature | None:
         return Nature.READ  # `api_post_search`: named by how a search is sent
     if len(words) > 1 and words[-1] in _STATES and _MAKING.isdisjoint(words):
         return Nature.READ  # the state of a transfer is looked up, however it was made
+    if words[-1:] == ("open",) and not verbs.DEVICES.isdisjoint(words):
+        return Nature.OPERATE
     for word in words:
         if word in verbs.CHECK and words[0] not in ("get", "list", "read"):
             # The status of a build is looked up; the build itself asks the world.
@@ -176,7 +179,7 @@ def _by_verb(words: tuple[str, ...]) -> Nature | None:
                 return Nature.SEND
             return Nature.STEP if word in verbs.STEP else Nature.OPERATE
     if any(word in verbs.UNSURE_OUT for word in words):
-        return Nature.SEND
+        return Nature.SEND if _RESULTS.isdisjoint(words) else Nature.READ
     if any(word in verbs.STEP for word in words):
         return Nature.STEP
     if not all(map(str.isascii, words)):

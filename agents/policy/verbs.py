@@ -38,6 +38,7 @@ CJK = (
     ("set", words("verbs", "cjk_set")),
     ("read", words("verbs", "cjk_read")),
 )
+DEVICES = words("verbs", "devices")
 PROGRAMS = words("verbs", "programs")
 CJK_EXEC = words("verbs", "cjk_exec")
 KEYS = words("verbs", "keys")

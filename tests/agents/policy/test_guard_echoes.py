@@ -259,3 +259,20 @@ def test_edits_that_say_something_new_are_never_answered_as_unchanged() -> None:
             ),
         ]
     assert not [at for at in held(walk(rows)) if rows[at - 1]["tool"] == "Edit"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "nature"),
+    [
+        ("valve_open", Nature.OPERATE),
+        ("open_file", Nature.READ),
+        ("lab_results_review", Nature.READ),
+        ("review_create", Nature.SEND),
+        ("report_issue", Nature.SEND),
+        ("rover_forward", Nature.STEP),
+        ("mail_forward", Nature.SEND),
+    ],
+)
+def test_one_verb_means_what_its_noun_makes_of_it(tool: str, nature: Nature) -> None:
+    args = {"cm": 20} if tool.startswith("rover") else {"to": "N4"}
+    assert act_of(Asked(call=1, batch=1, tool=tool, args=args), {}).nature is nature
