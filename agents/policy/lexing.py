@@ -4,7 +4,7 @@ the text is split, several times as fast as a search for letters of all alphabet
 import re
 import zlib
 
-_GIST = 300
+GIST = 300
 _WORD = re.compile(r"[\w./:@%+-]+")
 _BETWEEN = {code: " " for code in range(128) if not (chr(code).isalnum() or chr(code) in "_./:@%+-")}
 _AS_BLANK = str.maketrans(_BETWEEN)
@@ -40,4 +40,4 @@ def mask(text: str, mark: str = "#") -> str:
 
 def gist_sum(text: str) -> int:
     """The checksum of how a text begins, without its numbers and ids."""
-    return zlib.crc32(mask(text[:_GIST]).encode("utf-8", "surrogatepass"))
+    return zlib.crc32(mask(text[:GIST]).encode("utf-8", "surrogatepass"))

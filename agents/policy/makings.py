@@ -13,6 +13,11 @@ _KINDS = 128
 _STILL = IDLES | {Nature.READ, Nature.CHECK, Nature.TEXT}
 
 
+def makes_more(act: Act) -> bool:
+    """Whether a call makes one more of something, and does not only tell of it."""
+    return act.nature is Nature.SEND and makes(act.tool) and not talks(act.tool)
+
+
 class Makings:
     """`doer`: the latest call that may have changed something; `doings`: how many did and were not taken back."""
 
@@ -25,7 +30,7 @@ class Makings:
     def made(self, act: Act, trace: Trace | None, failed: bool) -> int:
         """How often in a row, with nothing else done in between, this call has made one more of the same."""
         again = self.doer == act.key
-        if failed or act.nature is not Nature.SEND or not act.pairs or talks(act.tool) or not makes(act.tool):
+        if failed or not act.pairs or not makes_more(act):
             return 0
         return trace.made + (trace.batch != act.batch) if trace is not None and again else 1
 

@@ -9,8 +9,9 @@ from agents.policy.bounded import Bounded
 from agents.policy.canonical import is_volatile
 from agents.policy.findings import Finding
 from agents.policy.identity import Act
-from agents.policy.natures import Nature, makes
-from agents.policy.progress import Progress, keeps, talks
+from agents.policy.makings import makes_more
+from agents.policy.natures import Nature
+from agents.policy.progress import Progress, keeps
 from agents.policy.scrubbing import HAS_DIGIT
 from agents.policy.subjects import TEXTS, tokens_of
 from agents.policy.vocabulary import words
@@ -173,7 +174,7 @@ def _to(act: Act) -> str:
 
 def _makes(act: Act) -> bool:
     """Whether a call makes something new, a booking or an order, and says nothing in words."""
-    return act.nature is _SEND and makes(act.tool) and not talks(act.tool) and TEXTS.isdisjoint(act.pairs)
+    return makes_more(act) and TEXTS.isdisjoint(act.pairs)
 
 
 def _same_outcome(like: list[Said], key: str) -> list[Said]:

@@ -18,8 +18,6 @@ ALIKE, CLOSE = 0.5, 0.8
 _MOST_PIECES, _MOST_WORDS, _MOST_NUMBERS, _READ, _FORM = 24, 80, 10, 600, 300
 # Numbers that wobble by less than this say nothing.
 _NOISE = 0.2
-# How many are left, how many are done.
-Tally = tuple[float, float]
 _AS_LINE_END = bytes.maketrans(b";,", b"\n\n")
 
 
@@ -74,7 +72,7 @@ class Row:
     alone: tuple[float, ...]
     address: str
     named: frozenset[str]
-    tally: "Tally | None"
+    tally: tuple[float, float] | None
     state: int = 0
     news: float = 0.0
     masked_news: float = 0.0

@@ -17,7 +17,7 @@ from agents.policy.echoes import ECHO, without_echo
 from agents.policy.findings import Finding
 from agents.policy.forest import Forest, shipped_forest
 from agents.policy.identity import Act
-from agents.policy.lexing import gist_sum
+from agents.policy.lexing import GIST, gist_sum
 from agents.policy.natures import EFFECTS, Nature
 from agents.policy.progress import Progress
 from agents.policy.rows import (
@@ -27,7 +27,6 @@ from agents.policy.rows import (
     Heard,
     Known,
     Row,
-    Tally,
     dumped,
     gist_of,
     heard_of,
@@ -37,10 +36,11 @@ from agents.policy.rows import (
     share,
 )
 from agents.policy.signs import RULES, SIGNS, of_alike, of_tool, of_window
+from agents.policy.traces import better
 from agents.verdicts import BlockMode
 
 RULE = "stagnation"
-_GISTS, _GIST, _DULL = 2_048, 300, 4
+_GISTS, _DULL = 2_048, 4
 # From this share of what it takes to block on, a rule makes it worth while to weigh everything; so do this many of the
 # last few answers that failed or said what another one had said but for its numbers.
 _WORTH, _WORTH_DULL = 0.2, 2
@@ -65,11 +65,6 @@ _COUNTS = (
 # Reasons to fail that do not pass by themselves; so many of the last few calls have had one.
 _LASTING, _RECENT, _MOST_OF_THEM = frozenset({AUTH, INVALID, MISSING}), 4, 2
 _LOOKS = frozenset({Nature.READ, Nature.CHECK, Nature.SCREEN})
-
-
-def _better(tally: Tally, before: Tally | None) -> bool:
-    """Whether fewer are left than before, or more are done."""
-    return before is not None and (0 <= tally[0] < before[0] or (before[1] >= 0 and tally[1] > before[1]))
 
 
 class Stagnation:
@@ -201,7 +196,7 @@ class Stagnation:
         before = [row for row in self._rows if row.key == act.key]
         if act.nature is Nature.EDIT and not answer.failed and not before:
             return False  # a content that was not written before, however it is acknowledged
-        if answer.tally is not None and before and all(_better(answer.tally, row.tally) for row in before):
+        if before and all(better(list(row.tally or ()), answer) for row in before):
             return False
         if answer.same in known.answers:
             return True
@@ -247,7 +242,7 @@ class Stagnation:
         """Whether it failed, said what another answer has said but for numbers and for what it repeats of the question,
         or told something to one who was told something just before."""
         gists = {answer.gist}
-        bare = without_echo(answer.start[:_GIST].casefold(), act.pairs)
+        bare = without_echo(answer.start[:GIST].casefold(), act.pairs)
         if ECHO in bare:
             gists.add(gist_sum(bare))
         known = not gists.isdisjoint(self._gists)
