@@ -185,13 +185,12 @@ def tally(low: str, said: Mapping[str, int], value: Any) -> tuple[float, float] 
     last = max([said[word] for word in _COUNTED.intersection(said)], default=0)
     counts = HAS_DIGIT(low, 0, last) is not None or "%" in low or ("/" in low and _OF_WHOLE.search(low) is not None)
     part = _part_of(low) if " of " in low else None
-    if part is not None and not isinstance(value, dict):
-        return -1.0, part
-    if not (counts or isinstance(value, dict)) or HAS_DIGIT(low) is None:
+    if not (counts or part is not None or isinstance(value, dict)) or HAS_DIGIT(low) is None:
         return None
     if isinstance(value, dict) and (found := _tally_of_object(value)) is not None:
         return found
-    return _tally_of_words(_words_of(low)) if counts else None
+    found = _tally_of_words(_words_of(low)) if counts else None
+    return found if found is not None or part is None else (-1.0, part)
 
 
 def _part_of(low: str) -> float | None:

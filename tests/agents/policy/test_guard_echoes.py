@@ -235,6 +235,11 @@ def test_a_command_that_fails_nearer_to_its_end_each_time_is_not_held_back() -> 
     assert held(walk([rollout(2) for _ in range(7)]))
 
 
+def test_what_is_counted_in_words_comes_before_a_part_of_a_whole() -> None:
+    assert read_answer("12 of 40 checks ran, 5 failed", True).tally == (5.0, -1.0)
+    assert read_answer("3 out of 8 new replicas have been updated", True).tally == (-1.0, 3.0)
+
+
 def test_the_same_look_in_another_place_is_another_look() -> None:
     rows = []
     for name in ("prod-osl", "prod-ber", "prod-waw", "prod-mad", "stage-osl", "lab"):
