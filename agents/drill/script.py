@@ -43,7 +43,7 @@ class Step:
     @property
     def unchanged(self) -> bool:
         """Whether it was run and the guard answered only that nothing has changed."""
-        return (self.result or "").startswith("Unchanged since")
+        return (self.result or "").startswith("Unchanged")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

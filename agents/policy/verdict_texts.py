@@ -62,12 +62,13 @@ def refusal(verdict: Verdict) -> str:
 def stub(verdict: Verdict, answer: str) -> str:
     """The result of a call that was run and answered what is known. What was only weighed may not be the same to the
     letter: then the beginning of the answer is told, so that nothing is lost."""
-    since = f"Unchanged since call {verdict.evidence[-1]}"
     if verdict.rule in _WEIGHED:
+        # The evidence is how the run went, no single call: the latest of it is this one.
         said = " ".join(answer[:_TOLD].split())
         more = "…" if len(answer) > _TOLD else ""
-        return f"{since} but for details: it was run again and answered: {said}{more}\n{way_out(verdict.rule)}"
-    return f"{since}: it was run again and answered the same. {way_out(verdict.rule)}"
+        return f"Unchanged but for details: it was run and answered: {said}{more}\n{way_out(verdict.rule)}"
+    since = f"Unchanged since call {verdict.evidence[-1]}: it was run again and answered the same."
+    return f"{since} {way_out(verdict.rule)}"
 
 
 def hint(verdict: Verdict) -> str:

@@ -192,6 +192,7 @@ def test_verdict_names_evidence_and_a_way_out() -> None:
     assert "Not run" in refusal(verdict)
     assert "answered the same" in stub(verdict, "a")
     weighed = stub(replace(verdict, rule="stagnation"), "3 of 8 are up\n" + "x" * 900)
+    assert weighed.startswith("Unchanged but for details") and "call" not in weighed.split("answered")[0]
     assert "3 of 8 are up" in weighed and len(weighed) < 700
     assert "Guard" in hint(verdict)
 
