@@ -11,7 +11,9 @@ _QUOTED = re.compile(r"['\"`](?:(?<=')[^'\n]{1,120}'|(?<=\")[^\"\n]{1,120}\"|(?<
 _MIXED = re.compile(r"#[a-z]{1,3}#[a-z#]*")
 _LEADS = re.compile(r"[a-z]{1,4}$")
 # A database shows the line of the query.
-_SHOWN = re.compile(r"\b(?:line|ligne|zeile|línea|linha|riga|linje) [0-9]{1,3} ?: .*?(?:\^|$)")
+_SHOWN = re.compile(
+    r"[lzr](?<!\w.)(?:(?<=l)(?:ine|igne|ínea|inha|inje)|(?<=z)eile|(?<=r)iga) [0-9]{1,3} ?: .*?(?:\^|$)"
+)
 _MARKUP = re.compile(r"</?[a-z][\w:-]*(?: [^<>]{0,100})?>")
 
 

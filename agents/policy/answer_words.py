@@ -60,6 +60,7 @@ _NO_TOOL = re.compile(
     r"\b(?:not found|not available|not exist|n't exist|unknown|not registered|unavailable|not a valid)"
     r"|\b(?:unknown|no such|invalid|unrecogni[sz]ed|undefined|nonexistent|no) (?:tool|function)\b"
 )
+_PART_OF = re.compile(r"[0-9](?<![^ ][0-9])[0-9]{0,14} (?:out )?of (?:the )?[0-9]")
 _DIGITS = frozenset("0123456789")
 _OF_WHOLE = re.compile(r"/(?<=[\d.]/)\d")
 # An answer says that it fails at once, a failure what it is a little later.
@@ -195,14 +196,8 @@ def tally(low: str, said: Mapping[str, int], value: Any) -> tuple[float, float] 
 
 def _part_of(low: str) -> float | None:
     """The three of `3 out of 8 replicas`."""
-    at = low.find(" of ")
-    while at >= 0:
-        number = low[max(at - 16, 0) : at].removesuffix(" out").rpartition(" ")[2]
-        whole = low[at + 4 : at + 24].removeprefix("the ")
-        if number.isdecimal() and whole[:1].isdecimal():
-            return float(number)
-        at = low.find(" of ", at + 4)
-    return None
+    part = _PART_OF.search(low)
+    return None if part is None else float(part[0].split(" ", 1)[0])
 
 
 def _words_of(low: str) -> list[str]:

@@ -15,7 +15,7 @@ from agents.policy import answer_words as said
 from agents.policy.answer_faults import NUMBERS, fault_of, window_of
 from agents.policy.canonical import digest, flat_key, one_line
 from agents.policy.lazily import lazy
-from agents.policy.lexing import gist_sum
+from agents.policy.lexing import gist_sum, numbers_in
 from agents.policy.scrubbing import HAS_DIGIT, scrub, without_ids
 from agents.policy.vocabulary import words
 
@@ -95,6 +95,11 @@ class Answer:
         return "" if self.source is None else self.source.lines[:START]
 
     @lazy
+    def alone(self) -> tuple[float, ...]:
+        """The first of its numbers that are no part of an id."""
+        return tuple(numbers_in(self.start))
+
+    @lazy
     def gist(self) -> int:
         """How it begins, without numbers and ids, as a checksum."""
         return gist_sum(self.start)
@@ -123,6 +128,8 @@ class _Source:
 
 
 _LAZY = ("shape", "raw", "exact", "units", "start", "fruitless", "prose")
+# Read off the others.
+_NOT_KEPT = frozenset({"source", "gist", "alone"})
 
 
 def read_answer(text: str, is_error: bool) -> Answer:
@@ -171,7 +178,7 @@ def read_answer(text: str, is_error: bool) -> Answer:
 
 def as_data(answer: Answer) -> dict[str, Any]:
     """All that was read out of an answer, as plain data."""
-    kept = {name: one for name, one in answer.__dict__.items() if name not in ("source", "gist")}
+    kept = {name: one for name, one in answer.__dict__.items() if name not in _NOT_KEPT}
     return kept | {name: getattr(answer, name) for name in _LAZY}
 
 
@@ -185,7 +192,7 @@ def answer_from(heard: Mapping[str, Any]) -> Answer:
 
 
 def _only_time(scrubbed: str) -> bool:
-    return not NUMBERS.sub("", scrubbed).strip(" ~\t\n.,:;-+TZ\"'{}[]")
+    return not scrubbed.strip("0123456789 ~\t\n.,:;-+TZ\"'{}[]")
 
 
 def _within(text: str) -> tuple[str, str]:
@@ -217,7 +224,8 @@ def _flat(value: Any, depth: int) -> str:
             one = value[key]
             if len(key) < 3 and _is_of_answering(key, one):
                 continue
-            lines.append(f"{key}:{one if type(one) is str else _flat(one, depth + 1)}")
+            inner = type(one)
+            lines.append(f"{key}:{one if inner is str or inner is int else _flat(one, depth + 1)}")
         return "{" + "\n".join(lines) + "}"
     if kind is list:
         return "[" + "\n".join([_flat(one, depth + 1) for one in value]) + "]" if depth <= 12 else "…"
@@ -287,9 +295,9 @@ def _names_id(key: str) -> bool:
 
 def _is_table(value: Any) -> bool:
     """Whether an answer is a list of things: what one of them says is not said of the whole."""
-    if isinstance(value, dict):
-        return any(isinstance(one, list) and len(one) > 1 for one in value.values())
-    return isinstance(value, list) and len(value) > 1
+    if type(value) is dict:
+        return any(len(one) > 1 for one in value.values() if type(one) is list)
+    return type(value) is list and len(value) > 1
 
 
 _STATES = ("status", "state", "phase", "conclusion", "result", "Status", "State")

@@ -1,49 +1,35 @@
 """A table that forgets what was not touched for longest, so that the guard's memory never grows with the run."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 Value = TypeVar("Value")
 
 
-class Bounded(Generic[Value]):
-    """String keys; values are plain data (numbers, strings, lists), so that `dump` is JSON."""
+class Bounded(dict[str, Value]):
+    """String keys; values are plain data (numbers, strings, lists), so that `dump` is JSON. Add with `put` only."""
 
-    __slots__ = ("_limit", "_rows")
+    __slots__ = ("_limit",)
 
-    def __init__(self, limit: int, rows: Iterable[tuple[str, Value]] = ()) -> None:
+    def __init__(self, limit: int) -> None:
+        super().__init__()
         self._limit = limit
-        self._rows: dict[str, Value] = dict(rows)
-
-    def get(self, key: str) -> Value | None:
-        return self._rows.get(key)
 
     def put(self, key: str, value: Value) -> None:
-        self._rows.pop(key, None)
-        self._rows[key] = value
-        if len(self._rows) > self._limit:
-            del self._rows[next(iter(self._rows))]
+        self.pop(key, None)
+        self[key] = value
+        if len(self) > self._limit:
+            del self[next(iter(self))]
 
     def drop(self, key: str) -> None:
-        self._rows.pop(key, None)
-
-    def clear(self) -> None:
-        self._rows.clear()
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._rows
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(list(self._rows))
-
-    def __len__(self) -> int:
-        return len(self._rows)
+        self.pop(key, None)
 
     def dump(self) -> list[Any]:
-        return [[key, value] for key, value in self._rows.items()]
+        return [[key, value] for key, value in self.items()]
 
     def load(self, rows: Any) -> None:
-        self._rows = {str(key): value for key, value in rows}
+        self.clear()
+        self.update((str(key), value) for key, value in rows)
 
 
 def remember(seen: dict[Any, None], new: Iterable[Any], limit: int, slack: int = 512) -> None:

@@ -30,7 +30,8 @@ from agents.policy.subjects import (
 _MANY = 200
 _PROSE, _READ = 3, 600
 _TELLS = frozenset({Nature.SEND, Nature.ASK, Nature.SPAWN, Nature.SET, Nature.OPERATE})
-_SINGLED_OUT = re.compile(r"\S*\d\S*|\S+[/_@.]\S+")
+# A digit, or within a word what joins the parts of a name.
+_SINGLED_OUT = re.compile(r"[\d/_@.](?:(?<=\d)|(?<=\S.)(?=\S))")
 _EDIT, _SEND = Nature.EDIT, Nature.SEND
 
 
@@ -107,7 +108,15 @@ class Act:
     @lazy
     def named(self) -> frozenset[str]:
         """What its words single out: numbers, names of files, addresses."""
-        return frozenset(_SINGLED_OUT.findall(self.text[:_READ].casefold()))
+        text = " ".join(self.text[:_READ].casefold().split())
+        spots = [at.start() for at in _SINGLED_OUT.finditer(text)]
+        ends = [text.find(" ", at) for at in spots]
+        return frozenset(
+            [
+                text[text.rfind(" ", 0, at) + 1 : end if end >= 0 else len(text)]
+                for at, end in zip(spots, ends, strict=True)
+            ]
+        )
 
     @lazy
     def words(self) -> Words:

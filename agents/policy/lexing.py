@@ -5,6 +5,7 @@ import re
 import zlib
 
 GIST = 300
+_NUMBERED, _MOST_NUMBERS = 600, 10
 _WORD = re.compile(r"[\w./:@%+-]+")
 _BETWEEN = {code: " " for code in range(128) if not (chr(code).isalnum() or chr(code) in "_./:@%+-")}
 _AS_BLANK = str.maketrans(_BETWEEN)
@@ -25,6 +26,11 @@ def words_in(text: str) -> list[str]:
 def numbers_alone(text: str) -> list[str]:
     """Its numbers that are no part of an id, a version, a name."""
     return (_plain_alone if text.isascii() else _alone)(text)
+
+
+def numbers_in(start: str) -> list[float]:
+    """The first numbers of an answer that are no part of an id."""
+    return [float(one) for one in numbers_alone(start[:_NUMBERED])[:_MOST_NUMBERS]]
 
 
 def without_numbers(text: str) -> tuple[str, list[str]]:

@@ -13,7 +13,7 @@ from agents.policy.answers import Answer
 from agents.policy.asked import Edited
 from agents.policy.bounded import Bounded
 from agents.policy.identity import Act
-from agents.policy.lexing import mask, numbers_alone
+from agents.policy.lexing import mask, numbers_in
 from agents.policy.natures import IDLES, LOOKS, MOVES, Nature
 from agents.policy.verbs import segments
 from agents.policy.vocabulary import words
@@ -62,7 +62,8 @@ class Progress:
         self._down: Bounded[int] = Bounded(_TOKENS)
         self._recovered: Bounded[int] = Bounded(_FILES)
         self._files: Bounded[list[Any]] = Bounded(_FILES)
-        # The numbers of the last answer to a question, by how much each moved, how often in a row one moved one way.
+        # The numbers of the last answer to a question, by how much each moved, how often in a row one moved one way; of
+        # the first answer its text, since most questions are asked once.
         self._figures: Bounded[list[Any]] = Bounded(_FILES)
         self._trend = [0, 0]
 
@@ -119,12 +120,15 @@ class Progress:
         self._told.put(told, act.call)
 
     def _measure(self, act: Act, answer: Answer) -> None:
-        now = [float(one) for one in numbers_alone(answer.start)[:_NUMBERS]]
-        before = self._figures.get(act.key)
-        if before is None or len(before[0]) != len(now):
+        unread = self._figures.get(act.key)
+        if unread is None:
+            self._figures.put(act.key, [answer.start])
+            return
+        numbers, moved, runs = _figures(unread)
+        now = list(answer.alone[:_NUMBERS])
+        if len(numbers) != len(now):
             self._figures.put(act.key, [now, [0.0] * len(now), [0] * len(now)])
             return
-        numbers, moved, runs = before
         for at, (one, was) in enumerate(zip(now, numbers, strict=True)):
             by = one - was
             if not by:
@@ -214,7 +218,7 @@ class Progress:
             "files": self._files.dump(),
             "down": self._down.dump(),
             "recovered": self._recovered.dump(),
-            "figures": self._figures.dump(),
+            "figures": [[key, _figures(row)] for key, row in self._figures.dump()],
             "trend": list(self._trend),
         }
 
@@ -231,6 +235,14 @@ class Progress:
         self._recovered.load(state["recovered"])
         self._figures.load(state["figures"])
         self._trend = list(state["trend"])
+
+
+def _figures(row: list[Any]) -> list[Any]:
+    """What is kept of the numbers in the answers to one question, read if it was not yet."""
+    if len(row) > 1:
+        return row
+    now = numbers_in(row[0])[:_NUMBERS]
+    return [now, [0.0] * len(now), [0] * len(now)]
 
 
 @lru_cache(maxsize=1024)

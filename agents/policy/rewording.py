@@ -113,7 +113,8 @@ class Rewording:
             progress.learnt,
             asks=nature is Nature.ASK or "?" in act.text,
         )
-        self._said.put(_to(act), [*(self._said.get(_to(act)) or [])[-_KEPT + 1 :], one])
+        to = _to(act)
+        self._said.put(to, [*(self._said.get(to) or [])[-_KEPT + 1 :], one])
 
     def still_same(self, act: Act, answer: Answer) -> bool:
         return False
@@ -123,7 +124,7 @@ class Rewording:
             self._refused.put(_to(act), (self._refused.get(_to(act)) or 0) + 1)
 
     def person_spoke(self) -> None:
-        for address in self._said:
+        for address in list(self._said):
             kept = [replace(one, heard=True) for one in self._said.get(address) or () if one.asks]
             if kept:
                 self._said.put(address, kept)

@@ -9,12 +9,13 @@ from agents.policy.answers import Answer
 from agents.policy.asked import Edited
 from agents.policy.bounded import remember
 from agents.policy.identity import Act
-from agents.policy.lexing import mask, numbers_alone, without_numbers, words_in
+from agents.policy.lexing import mask, without_numbers, words_in
 from agents.policy.natures import EFFECTS, Nature
 from agents.policy.scrubbing import HAS_DIGIT
 
 ROWS, _SAME_TOOL, _LINES, _WORDS, _ASKED = 24, 8, 4_096, 2_048, 2_048
 ALIKE, CLOSE = 0.5, 0.8
+_FEW = 4
 _MOST_PIECES, _MOST_WORDS, _MOST_NUMBERS, _READ, _FORM = 24, 80, 10, 600, 300
 # Numbers that wobble by less than this say nothing.
 _NOISE = 0.2
@@ -93,6 +94,7 @@ class Row:
     serial: int = 0
     moves: int = 0
     recovered: int = 0
+    call: int = 0
 
 
 _TUPLES = frozenset({"figures", "alone", "by", "tally"})
@@ -105,7 +107,7 @@ def dumped(row: Row) -> list[Any]:
 def loaded(kept: list[Any]) -> Row:
     values: list[Any] = [
         one if not isinstance(one, list) else tuple(one) if name in _TUPLES else frozenset(one)
-        for name, one in zip(Row.__slots__, kept, strict=True)
+        for name, one in zip(Row.__slots__, kept, strict=False)
     ]
     return Row(*values)
 
@@ -129,11 +131,9 @@ class Known:
     def read(self, heard: Heard, rows: list[Row]) -> Row:
         """The call as it is kept. Remembers nothing of it."""
         act, answer = heard.act, heard.answer
-        lines, masked = (frozenset(part) for part in gist_of(answer.start))
+        lines, masked, words = pieces_of(answer.start)
         asked, ids = act.request
         form, figures = form_of(act.meant)
-        low = answer.start[:_READ].casefold()
-        words = masked_words(low)
         row = Row(
             act.tool,
             act.key,
@@ -156,7 +156,7 @@ class Known:
             form,
             figures,
             words,
-            tuple([float(one) for one in numbers_alone(low)[:_MOST_NUMBERS]]) if HAS_DIGIT(low) else (),
+            answer.alone,
             act.told_to,
             act.named if act.told_to else frozenset(),
             answer.tally,
@@ -167,6 +167,7 @@ class Known:
         if words:
             row.new_words = len(words.difference(self.words).difference(asked))
             row.word_news = row.new_words / len(words)
+        row.call = act.call
         row.known = int(answer.same in self.answers)
         row.asked_before = int(f"{row.tool}{form}" in self.forms)
         _compare(row, rows)
@@ -212,8 +213,21 @@ _TABLES = ("lines", "masked", "words", "asked", "forms", "answers")
 
 def near(rows: list[Row], tool: str, key: str, asked: frozenset[str]) -> tuple[list[Row], list[float]]:
     """The last calls of the tool, and how much each has in common with this one, 0 to 1."""
-    same = [row for row in rows if row.tool == tool][-_SAME_TOOL:]
+    same = of_tool(rows, tool)
     return same, [1.0 if row.key == key else share(asked, row.asked) for row in same]
+
+
+def led_to(act: Act, rows: list[Row], since_news: int) -> tuple[int, int]:
+    """The first and the last of the calls that a weighed verdict rests on: those like this one, or else those since
+    the last news."""
+    same, much_of = near(rows, act.tool, act.key, act.request[0])
+    led = [row for row, much in zip(same, much_of, strict=True) if much >= ALIKE] or rows[-max(since_news, _FEW) :]
+    return (led[0].call, led[-1].call) if led else (act.call, act.call)
+
+
+def of_tool(rows: list[Row], tool: str) -> list[Row]:
+    """The last calls of a tool."""
+    return [row for row in rows if row.tool == tool][-_SAME_TOOL:]
 
 
 def share(one: frozenset[Any], other: frozenset[Any]) -> float:
@@ -224,10 +238,11 @@ def share(one: frozenset[Any], other: frozenset[Any]) -> float:
     return common / (len(one) + len(other) - common) if common else 0.0
 
 
-def gist_of(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The pieces of a text as checksums: as they are, and without numbers and ids."""
+def pieces_of(text: str) -> tuple[frozenset[int], frozenset[int], frozenset[str]]:
+    """The pieces of a text as checksums, as they are and without numbers and ids; and its words without these."""
     low = text.casefold()
-    return _sums(low), _sums(mask(low))
+    masked = mask(low, "0")
+    return _sums(low), _sums(masked), frozenset(words_in(masked[:_READ])[:_MOST_WORDS])
 
 
 def form_of(meant: str) -> tuple[str, tuple[str, ...]]:
@@ -239,29 +254,26 @@ def form_of(meant: str) -> tuple[str, tuple[str, ...]]:
     return form, tuple(figures[:_MOST_NUMBERS])
 
 
-def masked_words(low: str) -> frozenset[str]:
-    """The words of a text without numbers and ids."""
-    return frozenset(words_in(mask(low, "0"))[:_MOST_WORDS])
-
-
-def _sums(text: str) -> tuple[int, ...]:
+def _sums(text: str) -> frozenset[int]:
     pieces = dict.fromkeys(text.encode("utf-8", "surrogatepass").translate(_AS_LINE_END).split(b"\n"))
-    return tuple([zlib.crc32(piece) for piece in list(pieces)[:_MOST_PIECES] if piece])
+    return frozenset([zlib.crc32(piece) for piece in list(pieces)[:_MOST_PIECES] if piece])
 
 
 def _compare(row: Row, rows: list[Row]) -> None:
     """What its answer shares with those of calls before it."""
-    same, much_of = near(rows, row.tool, row.key, row.asked)
+    same = of_tool(rows, row.tool)
     if not same:
         return
     before = same[-1]
     row.tool_lines, row.tool_masked = share(row.lines, before.lines), share(row.masked, before.masked)
     latest = None
-    for one, much in zip(same, much_of, strict=True):
+    for one in reversed(same):
+        much = 1.0 if row.key == one.key else share(row.asked, one.asked)
         if much >= ALIKE:
-            latest = one
-            if much >= 0.7 and not row.lap:
-                row.lap = int(share(row.masked, one.masked) >= CLOSE)
+            latest = latest or one
+            if much >= 0.7 and share(row.masked, one.masked) >= CLOSE:
+                row.lap = 1
+                break
     if latest is before:
         row.like_lines, row.like_masked = row.tool_lines, row.tool_masked
     elif latest is not None:

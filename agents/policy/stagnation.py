@@ -28,11 +28,11 @@ from agents.policy.rows import (
     Known,
     Row,
     dumped,
-    gist_of,
     heard_of,
+    led_to,
     loaded,
-    masked_words,
     near,
+    pieces_of,
     share,
 )
 from agents.policy.signs import RULES, SIGNS, of_alike, of_tool, of_window
@@ -44,9 +44,11 @@ _GISTS, _DULL = 2_048, 4
 # From this share of what it takes to block on, a rule makes it worth while to weigh everything; so do this many of the
 # last few answers that failed or said what another one had said but for its numbers.
 _WORTH, _WORTH_DULL = 0.2, 2
-# Below the first two scores two calls, or one, are left alone; and twice as many and one more each time that the score
-# has risen by no more than `_STILL`, up to the last number, or to `_REST` from the third score on.
-_FAR, _NEAR, _CALM, _STILL, _REST, _LONG_REST = 0.1, 0.25, 0.4, 0.02, 3, 15
+# Below the first two scores so many calls are left alone; and twice as many and one more each time that the score has
+# risen by no more than `_STILL`, up to the last number, or to `_REST` from the third score on. More dull answers than
+# at any time since end the rest.
+_FAR, _NEAR, _CALM, _STILL = 0.1, 0.25, 0.4, 0.02
+_FAR_REST, _NEAR_REST, _REST, _LONG_REST, _DULLER = 5, 2, 3, 31, 1
 # Of the answers told meanwhile these are read, and of all others it is known that they were given.
 _UNREAD = 8
 # What an answer must hold of what was never seen to count as news: of lines, of words.
@@ -61,6 +63,7 @@ _COUNTS = (
     "_rest",
     "_stills",
     "_score",
+    "_least",
 )
 # Reasons to fail that do not pass by themselves; so many of the last few calls have had one.
 _LASTING, _RECENT, _MOST_OF_THEM = frozenset({AUTH, INVALID, MISSING}), 4, 2
@@ -87,6 +90,7 @@ class Stagnation:
         self._calls = self._since_news = self._person_at = self._compressed_at = self._compressions = self._dry = 0
         self._rest = self._stills = 0
         self._score = 0.0
+        self._least = 0
         self._flagged = self._first = self._last = 0
         self._tokens, self._usd = 0, 0.0
 
@@ -106,10 +110,13 @@ class Stagnation:
         still = mode is None and score <= self._score + _STILL
         at_most = _LONG_REST if score < _CALM else _REST
         self._stills = min(2 * self._stills + 1, at_most) if still else 0
-        self._rest, self._score = max(self._stills, 2 if score < _FAR else int(score < _NEAR)), score
+        self._least = sum(self._dull)
+        self._rest = max(self._stills, _FAR_REST if score < _FAR else _NEAR_REST if score < _NEAR else 0)
+        self._score = score
         if mode is None:
             return None
-        self._first = self._first or act.call
+        first, last = led_to(act, self._rows, self._since_news)
+        self._first = self._first or first
         self._last = act.call
         self._tokens += act.spent_tokens
         self._usd += act.spent_usd
@@ -118,8 +125,8 @@ class Stagnation:
             count=self._flagged + 1,
             fingerprint=act.key,
             first=self._first,
-            last=self._last,
-            what="calls that came to nothing new",
+            last=last,
+            what="signs of going nowhere",
             mode=mode,
             tokens=self._tokens,
             usd=self._usd,
@@ -141,7 +148,9 @@ class Stagnation:
 
     def _rests(self, counts: Mapping[str, float]) -> bool:
         """What is far from a loop, or no nearer than before, is left alone for some calls, unless a rule counts."""
-        if self._rest <= 0 or (counts and max(counts.values()) >= _WORTH):
+        dull = sum(self._dull)
+        self._least = min(self._least, dull)
+        if self._rest <= 0 or dull > self._least + _DULLER or (counts and max(counts.values()) >= _WORTH):
             return False
         self._rest -= 1
         return True
@@ -204,10 +213,9 @@ class Stagnation:
             return False  # a number has moved that neither counts nor wobbles
         if answer.failed and self._fails_alike(act, answer):
             return True
-        gist = frozenset(gist_of(answer.start)[1])
+        _, gist, words = pieces_of(answer.start)
         if len(gist.difference(known.masked)) <= _NEWS * len(gist):
             return True
-        words = masked_words(answer.start)
         new = words.difference(known.words).difference(act.request[0])
         return len(words) >= _FEW_WORDS and len(new) <= _NEW_WORDS * len(words)
 
@@ -306,7 +314,7 @@ class Stagnation:
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
-        for name, count in zip(_COUNTS, state["counts"], strict=True):
+        for name, count in zip(_COUNTS, state["counts"], strict=False):
             setattr(self, name, count)
         self._flagged, self._first, self._last, self._tokens, self._usd = state["flags"]
         self._rows = [loaded(kept) for kept in state["rows"]]

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from agents.policy import shells
 from agents.policy.canonical import TITLES, flat_key, is_volatile, meaning, plain_place
 from agents.policy.natures import COMMAND_KEYS, SQL_KEYS, Nature, is_shell, nature_by_verb
 from agents.policy.scrubbing import FROM_DIGIT, HAS_DIGIT
-from agents.policy.vocabulary import words
+from agents.policy.vocabulary import Phrases, words
 
 PATHS, URLS, RANGES = words("fields", "paths"), words("fields", "urls"), words("fields", "ranges")
 QUERIES, TEXTS = words("fields", "queries"), words("fields", "texts")
@@ -26,7 +26,7 @@ _CHOOSING = RANGES | QUERIES
 _NAMES_ITS_VERB = frozenset({Nature.READ, Nature.SPAWN})
 _WHERE = ("cwd", "workdir", "workingdirectory", "dir", "directory")
 _TABLES = re.compile(r"(?i)\b(?:from|join|into|update|table|describe|desc)\s+[\"`]?([\w.]+)")
-_BEFORE_TABLES = ("from", "join", "into", "update", "table", "desc")
+_BEFORE_TABLES = Phrases({"before": ("from", "join", "into", "update", "table", "desc")})
 _TOKEN = re.compile(r"[^\W_]+(?:[._@#:-]+[^\W_]+)*")
 _MARKUP = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 _HUNK = re.compile(r"^(?:\*\*\* (?:Update|Add|Delete) File: |\+\+\+ (?:b/)?)(\S+)", re.M)
@@ -81,7 +81,7 @@ def by_sub_command(pairs: Mapping[str, Any], nature: Nature | None) -> Nature | 
 
 
 def meaning_of(args: Any, command: shells.Command | None) -> str:
-    if command is not None and isinstance(args, Mapping):
+    if command is not None and _is_object(args):
         rest = {
             key: one for key, one in args.items() if flat_key(key) not in COMMAND_KEYS and flat_key(key) not in TITLES
         }
@@ -130,10 +130,7 @@ def _chooses(key: str, among: int) -> bool:
 
 def _tables(text: str) -> list[str]:
     text = text[:2_000]
-    if " " not in text:
-        return []
-    low = text.casefold()
-    return _TABLES.findall(text) if any(word in low for word in _BEFORE_TABLES) else []
+    return _TABLES.findall(text) if " " in text and _BEFORE_TABLES.holds(text.casefold()) else []
 
 
 def _place_of_command(tool: str, pairs: Mapping[str, Any], command: shells.Command) -> tuple[str, bool, str]:
@@ -176,7 +173,7 @@ def _without_paging(url: str) -> str:
 
 def address_of(args: Any) -> str:
     """Whom or what a message reaches: its arguments without what it says."""
-    return meaning(_unsaid(args, 0)) if isinstance(args, Mapping) else meaning(args)
+    return meaning(_unsaid(args, 0)) if _is_object(args) else meaning(args)
 
 
 def _unsaid(value: Mapping[Any, Any], depth: int) -> dict[Any, Any]:
@@ -184,8 +181,14 @@ def _unsaid(value: Mapping[Any, Any], depth: int) -> dict[Any, Any]:
     for key, one in list(value.items())[:200]:
         if flat_key(key) in TEXTS or _is_prose(one):
             continue
-        kept[key] = _unsaid(one, depth + 1) if depth < 5 and isinstance(one, Mapping) else one
+        kept[key] = _unsaid(one, depth + 1) if depth < 5 and _is_object(one) else one
     return kept
+
+
+def _is_object(value: Any) -> TypeGuard[Mapping[Any, Any]]:
+    """Arguments nearly always are plain dicts and texts, and to look for any other mapping takes long."""
+    kind = type(value)
+    return kind is dict or (kind is not str and isinstance(value, Mapping))
 
 
 def _is_prose(value: Any) -> bool:
@@ -194,7 +197,7 @@ def _is_prose(value: Any) -> bool:
 
 def texts_of(args: Any) -> str:
     """What a message says."""
-    if not isinstance(args, Mapping):
+    if not _is_object(args):
         return args if isinstance(args, str) else meaning(args)
     found: list[str] = []
     _said(args, found, 0)
@@ -207,7 +210,7 @@ def _said(value: Mapping[Any, Any], found: list[str], depth: int) -> None:
         if isinstance(one, str):
             if flat_key(key) in TEXTS or _is_prose(one):
                 found.append(one)
-        elif isinstance(one, Mapping) and depth < 6:
+        elif depth < 6 and _is_object(one):
             _said(one, found, depth + 1)
 
 

@@ -1,17 +1,19 @@
 """The words in tool names that tell what a call does. Sure words decide wherever they stand, unsure ones only alone."""
 
 import re
+from functools import lru_cache
 
 from agents.policy.vocabulary import words
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^0-9A-Za-z\u00c0-\uffff]+")
 
 
+@lru_cache(maxsize=2_048)
 def segments(tool: str) -> tuple[str, ...]:
     """The words of a tool's name: `mcp__jira__addComment` -> add, comment. The server's name tells nothing."""
     if "__" in tool:
         tool = tool.rsplit("__", 1)[-1]
-    return tuple(word.casefold() for word in _HUMP.split(tool[:120]) if word)
+    return tuple([word.casefold() for word in _HUMP.split(tool[:120]) if word])
 
 
 WAIT = words("verbs", "wait")
