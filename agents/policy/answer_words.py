@@ -153,8 +153,10 @@ def is_empty(low: str, value: Any) -> bool:
         totals = [value[key] for key in _TOTALS.intersection(value)]
         if not value or 0 in totals or "0" in totals:
             return True
-        inner = [one for one in value.values() if isinstance(one, dict)]
-        lists = [one for part in (value, *inner) for one in part.values() if isinstance(one, list)]
+        lists = [one for one in value.values() if type(one) is list]
+        for part in value.values():
+            if type(part) is dict:
+                lists += [one for one in part.values() if type(one) is list]
         return bool(lists) and not any(lists)
     bare = low.strip(" \t\n.!'\"")
     return bare in NOTHING or (len(low) < 160 and _EMPTY.holds(_ZERO.sub("#", low)))

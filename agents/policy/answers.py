@@ -3,7 +3,6 @@
 Times, durations, process numbers, request ids and temporary names say nothing; all other numbers do, they are progress.
 """
 
-import json
 import re
 import zlib
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from typing import Any
 
 from agents.policy import answer_words as said
 from agents.policy.answer_faults import NUMBERS, fault_of, window_of
+from agents.policy.answer_objects import flat, is_table, longest_text, nameless, parsed, status_of
 from agents.policy.canonical import digest, flat_key, one_line
 from agents.policy.lazily import lazy
 from agents.policy.lexing import gist_sum, numbers_in
@@ -31,13 +31,6 @@ _POSITIONS = words("fields", "ranges") | words("fields", "positions")
 _LONGEST_POSITION = 24
 _NUMBERED = re.compile(r"\s*\d+\s*[.):|\t→]\s?")
 _FRAME = " \t{}[],"
-_TIMELY = re.compile(r"(?:_at|At|_ts|Ts|_timestamp)$")
-_TIMELY_STARTS = ("duration", "elapsed", "latency", "tookms", "ratelimit", "xratelimit", "queuedfor", "waitedfor")
-_TIMELY_ENDS = ("duration", "elapsed", "latency", "traceid", "requestid", "timestamp", "fors", "forseconds")
-# How long it took, where it is no whole number.
-_TIMES = frozenset({"t", "dt", "rt", "s"})
-_MADE_UP = re.compile(r"(?:[a-z]{1,4}-)?(?=[0-9]*[a-f])[0-9a-f]{4,}$")
-_VOLATILE_KEYS, _ID_KEYS = words("answers", "volatile_keys"), words("answers", "id_keys")
 
 
 @dataclass(kw_only=True)
@@ -135,8 +128,8 @@ _NOT_KEPT = frozenset({"source", "gist", "alone"})
 def read_answer(text: str, is_error: bool) -> Answer:
     """Never raises. Linear in the first and last few thousand characters."""
     short, rest = _within(text)
-    value = _parsed(short) if not rest else None
-    plain = _flat(value, 0) if value is not None else short
+    value = parsed(short) if not rest else None
+    plain = flat(value, 0) if value is not None else short
     lines = scrub(plain)
     scrubbed = " ".join(lines.split())
     low = scrubbed[:_HEAD].casefold()
@@ -150,8 +143,8 @@ def read_answer(text: str, is_error: bool) -> Answer:
         fault, family, names = fault_of(scrubbed, tally)
         sort = said.sort_of_fault(low, spoken)
     if not is_error:
-        status = _status(value) if isinstance(value, dict) else ""
-        if _is_table(value):
+        status = status_of(value) if isinstance(value, dict) else ""
+        if is_table(value):
             known = {word: at for word, at in known.items() if word in said.DONE}
         waits, ended = said.pending(low, spoken, status, known)
         if ended and not failed and said.is_lost(low, status, known):
@@ -202,118 +195,20 @@ def _within(text: str) -> tuple[str, str]:
     return f"{text[:_READ]}\n{text[-_READ:]}", f"{middle:08x}"
 
 
-def _parsed(text: str) -> Any:
-    start = text.lstrip()[:1]
-    if start in ("{", "["):
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
-            return None
-    return None
-
-
-def _flat(value: Any, depth: int) -> str:
-    kind = type(value)
-    if kind is str:
-        return str(value)
-    if kind is dict:
-        if depth > 12:
-            return "…"
-        lines = []
-        for key in _kept(tuple(value)):
-            one = value[key]
-            if len(key) < 3 and _is_of_answering(key, one):
-                continue
-            inner = type(one)
-            lines.append(f"{key}:{one if inner is str or inner is int else _flat(one, depth + 1)}")
-        return "{" + "\n".join(lines) + "}"
-    if kind is list:
-        return "[" + "\n".join([_flat(one, depth + 1) for one in value]) + "]" if depth <= 12 else "…"
-    return repr(value)
-
-
-def _is_of_answering(key: str, value: Any) -> bool:
-    """Whether a field whose name tells nothing holds how long it took, or an id made up for this answer."""
-    return (type(value) is float and key in _TIMES) or (type(value) is str and _MADE_UP.match(value) is not None)
-
-
-# The objects of an answer, and the answers of a tool, have the same few sets of keys.
-_KEPT: dict[tuple[str, ...], list[str]] = {}
-_MANY, _WIDE = 1_024, 24
-
-
-def _kept(keys: tuple[str, ...]) -> list[str]:
-    """The keys that are not volatile, in their order."""
-    found = _KEPT.get(keys)
-    if found is None:
-        found = sorted([key for key in keys if not volatile_key(key)])
-        if len(keys) <= _WIDE:
-            if len(_KEPT) >= _MANY:
-                _KEPT.clear()
-            _KEPT[keys] = found
-    return found
-
-
-@lru_cache(maxsize=2048)
-def volatile_key(key: str) -> bool:
-    """Whether a field says only when, how fast or in which request."""
-    flat = flat_key(key)
-    return (
-        flat in _VOLATILE_KEYS
-        or flat.startswith(_TIMELY_STARTS)
-        or flat.endswith(_TIMELY_ENDS)
-        or _TIMELY.search(key) is not None
-    )
-
-
 def _without_ids(scrubbed: str, value: Any, sends: bool) -> str:
     """The answer without ids that were made for this very call. Only short ones are acknowledgements."""
     if isinstance(value, dict) and len(scrubbed) < 1_500:
-        scrubbed = " ".join(scrub(_flat(_nameless(value, 0), 0)).split())
+        scrubbed = " ".join(scrub(flat(nameless(value, 0), 0)).split())
     elif len(scrubbed) > 400:
         return scrubbed
     return NUMBERS.sub("#", scrubbed) if sends else without_ids(scrubbed)
 
 
-def _nameless(value: Any, depth: int) -> Any:
-    """An object without its ids and addresses."""
-    if type(value) is dict and depth < 4:
-        return {key: _nameless(one, depth + 1) for key, one in value.items() if not _names_id(flat_key(key))}
-    return "~" if type(value) is str and "://" in value[:12] else value
-
-
 def _prose(plain: str, value: Any) -> str:
     """What an answer says in words, without numbers and ids: its longest text."""
     if value is not None:
-        plain = _longest_text(value)
+        plain = longest_text(value)
     return " ".join(word for word in plain[:400].split() if not any(map(str.isdigit, word)))
-
-
-def _names_id(key: str) -> bool:
-    return key in _ID_KEYS or key.endswith("id")
-
-
-def _is_table(value: Any) -> bool:
-    """Whether an answer is a list of things: what one of them says is not said of the whole."""
-    if type(value) is dict:
-        return any(len(one) > 1 for one in value.values() if type(one) is list)
-    return type(value) is list and len(value) > 1
-
-
-_STATES = ("status", "state", "phase", "conclusion", "result", "Status", "State")
-_TELLS_STATE = frozenset(_STATES)
-
-
-def _status(value: Mapping[str, Any]) -> str:
-    if not _TELLS_STATE.isdisjoint(value):
-        for key in _STATES:
-            one = value.get(key)
-            if isinstance(one, str) and len(one) < 40:
-                return one.casefold()
-    for one in list(value.values())[:6]:
-        if isinstance(one, Mapping) and (found := _status(one)):
-            return found
-    return ""
 
 
 def _units(text: str, is_object: bool) -> tuple[int, ...]:
@@ -338,12 +233,3 @@ def _units(text: str, is_object: bool) -> tuple[int, ...]:
 @lru_cache(maxsize=2048)
 def _tells_position(key: str) -> bool:
     return flat_key(key) in _POSITIONS
-
-
-def _longest_text(value: Any, depth: int = 0) -> str:
-    if isinstance(value, str):
-        return value
-    if depth > 6 or not isinstance(value, (dict, list)):
-        return ""
-    inner = list(value.values() if isinstance(value, dict) else value)[:40]
-    return max((_longest_text(one, depth + 1) for one in inner), key=len, default="")

@@ -23,7 +23,9 @@ _WAIT, _CHECK, _RUN, _SEND, _EDIT, _ASK = Nature.WAIT, Nature.CHECK, Nature.RUN,
 # What changes nothing by itself.
 _STILL = IDLES | {Nature.READ, Nature.CHECK}
 _NUMBERS, _HEAD, _ASKED = 8, 400, 200
-_SEEN, _TOKENS, _FILES, _HISTORY = 512, 512, 128, 64
+_SEEN, _TOKENS, _FILES, _HISTORY, _CHANGES = 512, 512, 128, 64, 64
+# Of longer calls and answers is read at once what may be asked later, so that they need not be kept.
+_HELD = 1_000
 _TALK, _ASIDE = words("verbs", "talk"), words("verbs", "aside")
 _ON_PAPER = (".md", ".rst", ".txt", ".adoc", "license", "changelog", "readme", "notice", "authors", "todo")
 
@@ -42,6 +44,22 @@ class FileState:
     origin: str = ""
 
 
+@dataclass(slots=True)
+class Change:
+    """What a call has changed, by the names in it and beside it: read when somebody asks, for mostly nobody does."""
+
+    stamp: int
+    act: Act | None
+    more: tuple[str, ...]
+    found: frozenset[str] | None = None
+
+    def names(self) -> frozenset[str]:
+        if self.found is None:
+            self.found = frozenset((*(self.act.tokens if self.act is not None else ()), *self.more))
+            self.act = None
+        return self.found
+
+
 class Progress:
     """`epoch`: changes of the world so far; `stamp`: the same with what only reached people; `moves`: answers of the
     world that were news to a question asked before; `waits`: pauses taken; `fresh`: answers that taught something;
@@ -56,7 +74,10 @@ class Progress:
         self.ordered = 0
         self._seen: Bounded[int] = Bounded(_SEEN)
         self._known: Bounded[int] = Bounded(_SEEN)
-        self._changed: Bounded[int] = Bounded(_TOKENS)
+        # What was changed, latest last: the stamp, the call that did it or its names, what else it has changed.
+        self._changes: list[Change] = []
+        # Calls that did something, each with what came of it: the answers, or what they are without ids.
+        self._done: Bounded[list[str | Answer]] = Bounded(_SEEN)
         self._told: Bounded[int] = Bounded(_TOKENS)
         # Calls that failed last, and how often one of a tool that had failed then went through.
         self._down: Bounded[int] = Bounded(_TOKENS)
@@ -74,7 +95,12 @@ class Progress:
 
     def changed_since(self, tokens: tuple[str, ...], stamp: int) -> bool:
         """Whether something that these names stand for was changed after `stamp`."""
-        return any((self._changed.get(token) or -1) > stamp for token in tokens)
+        for change in reversed(self._changes):
+            if change.stamp <= stamp:
+                break
+            if not change.names().isdisjoint(tokens):
+                return True
+        return False
 
     def recovered(self, tool: str) -> int:
         """How often trying again has helped with this tool."""
@@ -147,25 +173,40 @@ class Progress:
         if nature is None and not (answer.acknowledges or answer.sends):
             return
         moves = nature in MOVES
-        shape = answer.same if moves or nature is _RUN else answer.shape
         # A screen that was seen before is no new state, whatever was pressed.
-        done = f"{shape}!" if moves and answer.length >= _RICH else f"{act.key}{shape}!"
-        if done in self._seen:
+        if not self._is_new("" if moves and answer.length >= _RICH else act.key, answer, moves or nature is _RUN):
             return
-        self._seen.put(done, act.call)
         if moves and answer.length < 30:
             self.touches += 1
             return  # an acknowledgement says nothing of the screen
         if nature is _EDIT and _on_paper(act.path):
             self.idle_edits += 1
         only_told = nature is _ASK or (nature is _SEND and talks(act.tool))
-        self._change(act.tokens, world=not (only_told or keeps(act.tool)))
+        self._change(act, (), world=not (only_told or keeps(act.tool)))
 
-    def _change(self, tokens: tuple[str, ...], *, world: bool) -> None:
+    def _is_new(self, key: str, answer: Answer, to_the_letter: bool) -> bool:
+        """Whether nothing like this has come of a call before. What was done once is read when it is done again."""
+        if to_the_letter:
+            news = f"{key}{answer.same}!"
+            if news in self._seen:
+                return False
+            self._seen.put(news, 0)
+            return True
+        before = self._done.get(key)
+        if before is None:
+            self._done.put(key, [answer if answer.length <= _HELD else answer.shape])
+            return True
+        shapes = [one if isinstance(one, str) else one.shape for one in before]
+        self._done.put(key, [*shapes[-_HISTORY + 1 :], *([] if answer.shape in shapes else [answer.shape])])
+        return answer.shape not in shapes
+
+    def _change(self, act: Act, more: tuple[str, ...], *, world: bool) -> None:
         self.stamp += 1
         self.epoch += world
-        for token in tokens:
-            self._changed.put(token, self.stamp)
+        self._changes.append(Change(self.stamp, act if len(act.meant) <= _HELD else None, more))
+        if len(act.meant) > _HELD:
+            self._changes[-1].found = frozenset(act.tokens + more)
+        del self._changes[:-_CHANGES]
 
     def _edited(self, act: Act, edits: Mapping[str, Edited]) -> None:
         for path, edit in list(edits.items())[:16]:
@@ -185,7 +226,8 @@ class Progress:
                 cosmetic = bool(row) and bool(code) and code == state.code
                 self.idle_edits += cosmetic or _on_paper(path)
                 if not cosmetic:
-                    self._change((*act.tokens, path.casefold(), "/".join(path.casefold().split("/")[-2:])), world=True)
+                    low = path.casefold()
+                    self._change(act, (low, "/".join(low.split("/")[-2:])), world=True)
             state.code = code
             state.sums = state.sums[-_HISTORY:]
             kept = [state.sums, state.returns, state.idle, state.code, state.first, state.last, state.origin]
@@ -214,7 +256,10 @@ class Progress:
             "seen": self._seen.dump(),
             "known": self._known.dump(),
             "told": self._told.dump(),
-            "changed": self._changed.dump(),
+            "changes": [[one.stamp, sorted(one.names())] for one in self._changes],
+            "done": [
+                [key, [one if isinstance(one, str) else one.shape for one in row]] for key, row in self._done.items()
+            ],
             "files": self._files.dump(),
             "down": self._down.dump(),
             "recovered": self._recovered.dump(),
@@ -229,7 +274,8 @@ class Progress:
         self._seen.load(state["seen"])
         self._known.load(state["known"])
         self._told.load(state.get("told", ()))
-        self._changed.load(state["changed"])
+        self._changes = [Change(at, None, (), frozenset(names)) for at, names in state["changes"]]
+        self._done.load(state["done"])
         self._files.load(state["files"])
         self._down.load(state["down"])
         self._recovered.load(state["recovered"])

@@ -29,7 +29,7 @@ _DOES = {
 
 
 # Rules that programs draw across their answers say nothing in an excerpt.
-_DRAWN = re.compile(r"([=_*#~.-])\1{3,}")
+_DRAWN, _MAY_BE_DRAWN = re.compile(r"([=_*#~.-])\1{3,}"), re.compile(r"[=_*#~.-]{4}")
 
 
 def way_out(rule: str) -> str:
@@ -41,7 +41,10 @@ def explained(found: Finding, rung: Rung, mode: BlockMode | None) -> str:
     """One line for the page."""
     does = "run and answered as unchanged" if mode is BlockMode.STUB else _DOES[rung]
     span = f"call {found.first}" if found.first == found.last else f"calls {found.first} to {found.last}"
-    said = " ".join(_DRAWN.sub(r"\1\1\1", found.said).split()) if found.said else ""
+    said = found.said
+    if _MAY_BE_DRAWN.search(said):
+        said = _DRAWN.sub(r"\1\1\1", said)
+    said = " ".join(said.split())
     heard = f": {said!r}" if said else ""
     return f"{found.rule}: {_counted(found.count, found.what)} ({span}{heard}); {does}"
 
