@@ -35,11 +35,11 @@ def is_cosmetic(pairs: Mapping[str, Any]) -> bool:
 
 
 def content_after(pairs: Mapping[str, Any]) -> tuple[str, ...]:
-    """The checksums by which a file would be known after a write that holds its whole content."""
+    """The checksums by which a file would be known after a write that holds its whole content; without remarks last."""
     if any(key in pairs for key in _OLD):
         return ()
     found = next((pairs[key] for key in _CONTENTS if isinstance(pairs.get(key), str)), None)
-    return () if found is None else (content_sum(found), exact_sum(found))
+    return () if found is None else (content_sum(found), exact_sum(found), digest(bare(found)))
 
 
 def content_sum(text: str) -> str:

@@ -49,7 +49,8 @@ class Idling:
             if state is None or not (act.content or act.key in self._wrote):
                 continue
             refused = self._oscillation_refused.get(path) or 0
-            back = any(one in state.sums[:-1] for one in act.content) if act.content else act.key in self._wrote
+            old = {*state.sums[:-1], *(one for one in state.codes if one != state.code)}
+            back = not old.isdisjoint(act.content) if act.content else act.key in self._wrote
             if state.idle and (not act.content or state.sums[-1] in act.content):
                 found = self._found("edit_without_change", act, state.idle + refused, "writes that changed nothing")
             elif state.returns and back:

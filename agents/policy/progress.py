@@ -5,7 +5,7 @@ old state is no change; a mail to somebody changes nothing that a test could see
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -33,7 +33,8 @@ _ON_PAPER = (".md", ".rst", ".txt", ".adoc", "license", "changelog", "readme", "
 @dataclass(slots=True)
 class FileState:
     """`sums`: contents it has had, oldest first; `returns` to old ones since the last new one; `idle` writes that
-    changed nothing; `origin`: the checksum of what it held before the run touched it."""
+    changed nothing; `origin`: the checksum of what it held before the run touched it; `codes`: its contents without
+    remarks, oldest first."""
 
     sums: list[str]
     returns: int = 0
@@ -42,6 +43,10 @@ class FileState:
     first: int = 0
     last: int = 0
     origin: str = ""
+    codes: list[str] = field(default_factory=list)
+
+    def has_held(self, edit: Edited, now: str) -> bool:
+        return now in self.sums or (bool(self.origin) and edit.exact == self.origin)
 
 
 @dataclass(slots=True)
@@ -216,22 +221,24 @@ class Progress:
             state.last = act.call
             if state.sums and state.sums[-1] == now:
                 state.idle += 1
-            elif now in state.sums or (state.origin and edit.exact == state.origin):
+            elif state.has_held(edit, now) or (code != state.code and code in state.codes and not _on_paper(path)):
                 state.returns += 1
                 state.idle = 0
                 state.sums.append(now)
             else:
-                state.returns = state.idle = 0
+                state.idle = 0
                 state.sums.append(now)
                 cosmetic = bool(row) and bool(code) and code == state.code
                 self.idle_edits += cosmetic or _on_paper(path)
                 if not cosmetic:
+                    state.returns = 0
                     low = path.casefold()
                     self._change(act, (low, "/".join(low.split("/")[-2:])), world=True)
+            if code and code not in state.codes:
+                state.codes = [*state.codes[-_HISTORY + 1 :], code]
             state.code = code
             state.sums = state.sums[-_HISTORY:]
-            kept = [state.sums, state.returns, state.idle, state.code, state.first, state.last, state.origin]
-            self._files.put(path, kept)
+            self._files.put(path, [getattr(state, name) for name in FileState.__slots__])
 
     def forget_returns(self) -> None:
         """A person spoke: whatever went back and forth before was before."""
