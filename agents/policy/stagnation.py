@@ -203,13 +203,16 @@ class Stagnation:
         self._catch_up()
         known = self._known
         before = [row for row in self._rows if row.key == act.key]
+        row = known.read(heard_of(act, answer, {}), self._rows)
+        if row.recovered or (act.nature in _LOOKS and row.unmoved < 0):
+            return False  # it goes through at last; it says something else after something was done
         if act.nature is Nature.EDIT and not answer.failed and not before:
             return False  # a content that was not written before, however it is acknowledged
         if before and all(better(list(row.tally or ()), answer) for row in before):
             return False
         if answer.same in known.answers:
             return True
-        if before and act.nature in _LOOKS and known.read(heard_of(act, answer, {}), self._rows).moves:
+        if before and act.nature in _LOOKS and row.moves:
             return False  # a number has moved that neither counts nor wobbles
         if answer.failed and self._fails_alike(act, answer):
             return True
