@@ -192,7 +192,8 @@ class Guard:
         if verdict is None or verdict.mode is not BlockMode.STUB or verdict.rung is not Rung.BLOCK:
             return None
         detector = next((one for one in (*self._detectors, self._stagnation) if one.name == name), None)
-        if detector is not None and detector.still_same(act, answer):
+        news = self._progress.is_written_anew(answered.edits)
+        if not news and detector is not None and detector.still_same(act, answer):
             return verdict
         return replace(verdict, rung=Rung.OBSERVE, mode=None, explanation="The answer has changed: let through.")
 

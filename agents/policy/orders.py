@@ -7,6 +7,7 @@ from agents.policy.vocabulary import words
 _COUNTS = {word: int(n) for word, _, n in (one.partition("=") for one in words("orders", "counts"))}
 _UNITS, _STANDING, _NUDGES = words("orders", "units"), words("orders", "standing"), words("orders", "nudges")
 _EACH, _BEATS, _PAST = words("orders", "each"), words("orders", "beats"), words("orders", "past")
+_MORE, _ANOTHER, _ENDS = words("orders", "more"), words("orders", "another"), words("orders", "ends")
 _WORD = re.compile(r"[^\W_]+'?[^\W\d_]*|[?!]")
 _MOST = 200
 STANDING = 12
@@ -21,12 +22,20 @@ def repeats_ordered(text: str) -> int:
         if word[:-1].isdecimal() and word.endswith("x") and len(word) < 5:
             most = max(most, int(word[:-1]))
         elif (word.endswith("mal") and word in _COUNTS) or (
-            number and (word in ("twice", "thrice") or not _UNITS.isdisjoint(found[at + 1 : at + 3]))
+            number and (word in ("twice", "thrice") or not _UNITS.isdisjoint(found[at + 1 : at + 3]) or _more(found, at))
         ):
             most = max(most, 0 if _tells(found, at) else number)
     if any(_stands(found, at) for at in range(len(found))):
         most = max(most, STANDING)
     return min(most, _MOST)
+
+
+def _more(found: list[str], at: int) -> bool:
+    """`four more in a row`, `another three`; not `three more reviewers`."""
+    after = found[at + 1 : at + 3]
+    if after[:1] and after[0] in _MORE:
+        return not after[1:] or after[1] in _ENDS
+    return at > 0 and found[at - 1] in _ANOTHER and (not after or after[0] in _ENDS)
 
 
 def _tells(found: list[str], at: int) -> bool:

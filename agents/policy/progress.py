@@ -115,6 +115,14 @@ class Progress:
         row = self._files.get(path)
         return FileState(*row) if row else None
 
+    def is_written_anew(self, edits: Mapping[str, Edited]) -> bool:
+        """Whether a file holds now what it has never held."""
+        for path, edit in list(edits.items())[:16]:
+            state = self.file(path) or FileState([], origin=edit.before)
+            if not state.has_held(edit, edit.loose or edit.exact) and edit.code not in state.codes:
+                return True
+        return False
+
     def learn(self, act: Act, answer: Answer, edits: Mapping[str, Edited]) -> None:
         if act.nature is _WAIT or act.wait_s:
             self.waits += 1

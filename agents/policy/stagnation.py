@@ -19,6 +19,7 @@ from agents.policy.forest import Forest, shipped_forest
 from agents.policy.identity import Act
 from agents.policy.lexing import GIST, gist_sum
 from agents.policy.natures import EFFECTS, Nature
+from agents.policy.orders import STANDING
 from agents.policy.progress import Progress
 from agents.policy.rows import (
     ALIKE,
@@ -105,6 +106,8 @@ class Stagnation:
         """`counts`: of each rule that counted something, how much of what it takes to block."""
         if act.exempt or act.tied or not self.suspicious(counts) or self._rests(counts):
             return None
+        if self._done(act) < progress.ordered < STANDING:
+            return None  # a person asked for as many
         score = self._forest.score(self.signs(act, progress, counts))
         mode = self._mode(act, score)
         still = mode is None and score <= self._score + _STILL
@@ -145,6 +148,10 @@ class Stagnation:
         if len(self._rows) + len(self._heard) < 2:
             return False
         return sum(self._dull) >= _WORTH_DULL or (bool(counts) and max(counts.values()) >= _WORTH)
+
+    def _done(self, act: Act) -> int:
+        """How often this very call was answered since a person spoke, of the last ones."""
+        return sum([row.key == act.key for row in self._rows]) + sum([one.act.key == act.key for one in self._heard])
 
     def _rests(self, counts: Mapping[str, float]) -> bool:
         """What is far from a loop, or no nearer than before, is left alone for some calls, unless a rule counts."""
