@@ -9,6 +9,7 @@ import re
 import unicodedata
 import zlib
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -24,6 +25,7 @@ TITLES = frozenset({"title", "label", "summary", "description", "name", "display
 # Beside one of these a title says nothing of the act.
 BODIES = frozenset({"command", "cmd", "query", "code", "sql", "script", "prompt"})
 _TIME_KEYS = frozenset({"time", "at", "date", "until", "since", "asof", "currenttime", "clock"})
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dt\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:z|[+-]\d\d:?\d\d)$", re.ASCII)
 _PRECISE = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?$")
 # Seconds since 1970, in this age.
 _EPOCH = (1_500_000_000, 2_500_000_000)
@@ -220,8 +222,11 @@ def _spelt_text(text: str, depth: int) -> str:
         inner = parse(text)
         if not isinstance(inner, str):
             return _spelt(inner, depth + 1)
-    if first in _SIGNS and (spelt := _spelt_number(text)):
-        return spelt
+    if first in _SIGNS:
+        if len(text) > 16 and text[10] == "t" and (spelt := _spelt_moment(text)):
+            return spelt
+        if spelt := _spelt_number(text):
+            return spelt
     if text in _NOTHING:
         return ""
     if first == "s" and len(text) < 12 and (element := _ELEMENT.match(text)):
@@ -229,6 +234,16 @@ def _spelt_text(text: str, depth: int) -> str:
     if len(text) < 25 and _NAMED_NUMBER.match(text) and not _DATE.match(text):
         return _BETWEEN.sub("", text)[-_TELLING:]
     return plain_place(text) if "/" in text and " " not in text else text
+
+
+def _spelt_moment(text: str) -> str:
+    """A moment with its offset, in one time zone; empty for what is none."""
+    if _MOMENT.match(text) is None:
+        return ""
+    try:
+        return datetime.fromisoformat(text.upper()).astimezone(UTC).isoformat()
+    except (ValueError, OverflowError):
+        return ""
 
 
 def _spelt_number(text: str) -> str:

@@ -160,6 +160,8 @@ def _by_verb(words: tuple[str, ...]) -> Nature | None:
         return Nature.READ  # `api_post_search`: named by how a search is sent
     if len(words) > 1 and words[-1] in _STATES and _MAKING.isdisjoint(words):
         return Nature.READ  # the state of a transfer is looked up, however it was made
+    if words[:1] == ("schedule",) and len(words) > 1 and words[1] not in verbs.READ:
+        return Nature.SEND  # as a verb; as a noun it is looked at
     if words[-1:] == ("open",) and not verbs.DEVICES.isdisjoint(words):
         return Nature.OPERATE
     for word in words:

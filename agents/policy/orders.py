@@ -22,7 +22,8 @@ def repeats_ordered(text: str) -> int:
         if word[:-1].isdecimal() and word.endswith("x") and len(word) < 5:
             most = max(most, int(word[:-1]))
         elif (word.endswith("mal") and word in _COUNTS) or (
-            number and (word in ("twice", "thrice") or not _UNITS.isdisjoint(found[at + 1 : at + 3]) or _more(found, at))
+            number
+            and (word in ("twice", "thrice") or not _UNITS.isdisjoint(found[at + 1 : at + 3]) or _more(found, at))
         ):
             most = max(most, 0 if _tells(found, at) else number)
     if any(_stands(found, at) for at in range(len(found))):

@@ -1,5 +1,6 @@
 """The same thing said again in other words: to one address, to a new sub-agent, to a person, to itself."""
 
+import re
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
@@ -21,6 +22,7 @@ _NAMES = (
     | words("fields", "briefs")
     | {"agent", "agentid", "name", "role", "worker", "workerid", "subagent", "subagenttype"}
 )
+_HOUR = re.compile(r"(?:\d{4}-\d\d-\d\d[T ])\d\d:\d\d")
 _ADDRESSES, _KEPT = 64, 8
 _SAYING = frozenset({Nature.SEND, Nature.SPAWN, Nature.ASK, Nature.THINK})
 # Notes to oneself that are alike may be two thoughts.
@@ -68,6 +70,7 @@ class Rewording:
         if not before:
             return None
         # Nothing was heard between them: then less likeness is enough.
+        slot = makes_more(act) and not _makes(act) and _names_time(act)
         idle = nature is Nature.SEND and before[-1].learnt == progress.learnt
         like = [
             one
@@ -75,6 +78,7 @@ class Rewording:
             if likeness.alike(words := likeness.words_of(one.text), act.words)
             or (idle and one.learnt == progress.learnt and likeness.akin(words, act.words, 2))
             or (nature is Nature.SEND and likeness.is_courtesy(act.text) and likeness.is_courtesy(one.text))
+            or slot
         ]
         if _makes(act):
             like = [one for one in like if likeness.words_of(one.text)[1] == act.words[1] != frozenset()]
@@ -171,6 +175,12 @@ def _to(act: Act) -> str:
     if act.nature in _BY_TOOL or (act.nature is Nature.SET and keeps(act.tool)) or _makes(act):
         return act.tool
     return act.address
+
+
+def _names_time(act: Act) -> bool:
+    """Whether what is made has a time of its own: the same people at the same hour are the same meeting, whatever it is
+    called."""
+    return any(isinstance(one, str) and _HOUR.match(one) for one in act.pairs.values())
 
 
 def _makes(act: Act) -> bool:

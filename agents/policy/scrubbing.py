@@ -22,6 +22,8 @@ _SCRUB = re.compile(
     r")"
 )
 _UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
+# Where a login page leads back to: what was asked, not what was answered.
+_LED_BACK = re.compile(r"(?i)(?<=[?&])[\w-]*(?:redirect|return)[\w-]*=(?:https?(?:%3A|:)|%2F|/)[^\s&\"'<>)]*")
 _TEMPORARY = re.compile(r"/(?:tmp|var/folders)/[\w./-]+")
 # Begins with the letters that may begin a label, not with a border of words: those are found much faster.
 _LABELLED = re.compile(
@@ -29,8 +31,8 @@ _LABELLED = re.compile(
     r"(?<=p)(?:id|rocess)\s?[:=#]?\s?\d+"
     r"|(?:(?<=r)eq(?:uest)?|(?<=t)race|(?<=s)pan|(?<=c)orrelation|(?<=r)ay|(?<=s)ession|(?<=t)oken|(?<=e)tag|(?<=n)once"
     r"|(?<=s)eed|(?<=e)xecution|(?<=i)nvocation|(?<=o)peration)"
-    r"(?:[ _-]?ids?\s?[:=#]?\s?|\s?[:=#]\s?|-)\"?(?=[\w-]*\d)[\w-]+"
-    r"|(?<=r)ef=[a-z]{1,2}\d+\b"
+    r"(?:[ _-]?ids?\s?[:=#]?\s?|\s?[:=#]\s?|-| (?=[a-f]*[0-9])(?=[0-9]*[a-f])(?=[0-9a-f]{4,}\b))\"?(?=[\w-]*\d)[\w-]+"
+    r"|(?<=r)ef=(?:[a-z]{1,2}\d+){1,3}\b"
     r"|(?:(?<=r)e(?:ad|try)|(?<=a)ttempts?|(?<=t)r(?:y|ied))\s?#?\s?\d+(?:\s?(?:times|of \d+|/\s?\d+))?)"
 )
 # When it was told, to the minute; the number of a notebook's cell; the file of a picture taken just now.
@@ -96,6 +98,8 @@ def scrub(text: str) -> str:
             text = _LONG.sub(_if_secret, text)
     if "/tmp/" in text or "/folders/" in text:
         text = _TEMPORARY.sub("~", text)
+    if "redirect" in low or "return" in low:
+        text = _LED_BACK.sub("~", text)
     if digits and _LABELS.holds(low):
         text = _LABELLED.sub("~", text)
     if digits and (":" in text or "[" in text):
