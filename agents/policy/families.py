@@ -17,6 +17,7 @@ from agents.verdicts import BlockMode
 _WALLS, _KEYS = 256, 10
 _WIDE = 4
 _HEARD, _WORDS, _NEWS = 400, 64, 2
+_LISTS, _LISTED = 4, 10
 _MAY_LOOK = frozenset({Nature.READ, Nature.CHECK, None})
 _STUB = BlockMode.STUB
 
@@ -47,6 +48,8 @@ class Wall:
     # Words that it has said, and how many failures said something new that the call had not said itself.
     words: list[str] = field(default_factory=list)
     telling: int = 0
+    # The words of the latest call.
+    asked: list[str] = field(default_factory=list)
 
 
 class Families:
@@ -58,6 +61,8 @@ class Families:
         self._texts: Bounded[Wall] = Bounded(_WALLS)
         self._heard: Bounded[str] = Bounded(_WALLS)
         self._row = Wall()
+        # How the last answers began that were no failures.
+        self._listed: list[str] = []
 
     def judge(self, act: Act, progress: Progress) -> Finding | None:
         if act.exempt:
@@ -96,6 +101,10 @@ class Families:
         sort = said.INVALID if same_thing and wall.sort == said.MISSING else wall.sort
         if not there and act.nature in (Nature.READ, Nature.CHECK, None):
             mode = BlockMode.STUB  # a look at another thing: it is held back only if it fails the same way
+        if uniform and act.key not in wall.keys and self._goes_through(act, wall):
+            # Each thing of a list is asked once: that it is closed may be the very answer.
+            leash += _LISTED
+            mode = _STUB if act.nature in _MAY_LOOK else mode
         if act.key in wall.keys and len(wall.keys) > 1:
             leash -= wall.sort in (said.TRANSIENT, said.OTHER, said.INVALID)
         elif not near:
@@ -112,6 +121,11 @@ class Families:
         # A form that names another fault each time is being filled in.
         leash += _WIDE * (wall.sort == said.INVALID and wall.telling >= wall.count - 1)
         return self._found(f"failure_{sort}", act, wall, leash, mode, "failures of one kind")
+
+    def _goes_through(self, act: Act, wall: Wall) -> bool:
+        """Whether it names a thing that an answer has listed, other than the call before it did."""
+        new = act.request[0].difference(wall.asked)
+        return bool(new) and all(any(word in text for text in self._listed) for word in new)
 
     def _found(self, rule: str, act: Act, wall: Wall, leash: int, mode: BlockMode | None, what: str) -> Finding:
         return Finding(
@@ -133,6 +147,7 @@ class Families:
         if not answer.failed:
             if act.nature not in IDLES:
                 self._row = Wall()
+                self._listed = [*self._listed[-_LISTS + 1 :], answer.start]
             self._walls.drop(place)
             self._texts.drop(self._heard.get(act.tool) or "")
             return
@@ -155,6 +170,8 @@ class Families:
         wall.uniform = wall.uniform and wall.fault in ("", answer.fault)
         wall.named = answer.names and (wall.named or wall.count == 1) and wall.fault in ("", answer.fault)
         wall.fault = answer.fault
+        if answer.sort == said.AUTH:
+            wall.asked = sorted(act.request[0])
         if answer.sort == said.INVALID:
             _hear(wall, act, answer)
         self._walls.put(place, wall)
@@ -199,13 +216,14 @@ class Families:
 
     def dump(self) -> list[Any]:
         tables = [[[key, list(astuple(wall))] for key, wall in table.dump()] for table in (self._walls, self._texts)]
-        return [*tables, list(astuple(self._row)), self._heard.dump()]
+        return [*tables, list(astuple(self._row)), self._heard.dump(), list(self._listed)]
 
     def load(self, rows: list[Any]) -> None:
         self._walls.load([(key, Wall(*row)) for key, row in rows[0]])
         self._texts.load([(key, Wall(*row)) for key, row in rows[1]])
         self._row = Wall(*rows[2])
         self._heard.load(rows[3])
+        self._listed = list(rows[4])
 
 
 def _hear(wall: Wall, act: Act, answer: Answer) -> None:
