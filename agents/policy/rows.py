@@ -95,6 +95,7 @@ class Row:
     moves: int = 0
     recovered: int = 0
     call: int = 0
+    told: float = 0.5
 
 
 _TUPLES = frozenset({"figures", "alone", "by", "tally"})
@@ -168,11 +169,17 @@ class Known:
             row.new_words = len(words.difference(self.words).difference(asked))
             row.word_news = row.new_words / len(words)
         row.call = act.call
+        row.told = self.told(asked)
         row.known = int(answer.same in self.answers)
         row.asked_before = int(f"{row.tool}{form}" in self.forms)
         _compare(row, rows)
         _follow(row, rows)
         return row
+
+    def told(self, asked: frozenset[str]) -> float:
+        """Of the words that were never asked before, the share that an answer had told; 0.5 if there are none."""
+        new = asked.difference(self.asked)
+        return len([word for word in new if mask(word, "0") in self.words]) / len(new) if new else 0.5
 
     def keep(self, row: Row) -> None:
         remember(self.lines, row.lines, _LINES)
@@ -223,6 +230,13 @@ def led_to(act: Act, rows: list[Row], since_news: int) -> tuple[int, int]:
     same, much_of = near(rows, act.tool, act.key, act.request[0])
     led = [row for row, much in zip(same, much_of, strict=True) if much >= ALIKE] or rows[-max(since_news, _FEW) :]
     return (led[0].call, led[-1].call) if led else (act.call, act.call)
+
+
+def follows(asked: frozenset[str], rows: list[Row], same: list[Row]) -> float:
+    """Of the words in which a request differs from the one before it, the share that the last two answers held."""
+    new = asked.difference(same[-1].asked) if same else asked
+    held = [word for word in new if any(mask(word, "0") in row.words for row in rows[-2:])]
+    return len(held) / len(new) if new else 0.5
 
 
 def of_tool(rows: list[Row], tool: str) -> list[Row]:

@@ -13,7 +13,8 @@ tool_calls alike close equal nearest nearest_three failed_tool failures_tool emp
 doubles_tool_masked tool_answers tool_answers_masked failed_alike failures_alike empty_alike pending_alike
 doubles_alike doubles_masked news_alike masked_news_alike answers_alike answers_alike_masked same_ids
 news_4 masked_news_4 news_8 masked_news_8 failed_8 laps_8 same_tool_8 new_states_8 returns_8 waits_8
-tools_8 laps known since_news waits since_person ordered since_compression compressions new_ids new_words acts looks
+tools_8 laps known since_news waits since_person ordered since_compression compressions new_ids new_words
+told_new told_4 told_8 follows acts looks
 strongest sum_of_rules
 """
 # Of these rules each count is a sign of its own.

@@ -29,6 +29,7 @@ from agents.policy.rows import (
     Known,
     Row,
     dumped,
+    follows,
     heard_of,
     led_to,
     loaded,
@@ -52,6 +53,8 @@ _FAR, _NEAR, _CALM, _STILL = 0.1, 0.25, 0.4, 0.02
 _FAR_REST, _NEAR_REST, _REST, _LONG_REST, _DULLER = 5, 2, 3, 31, 1
 # Of the answers told meanwhile these are read, and of all others it is known that they were given.
 _UNREAD = 8
+# So many calls must have been heard of before one is refused.
+_SURE = 3
 # What an answer must hold of what was never seen to count as news: of lines, of words.
 _NEWS, _NEW_WORDS, _FEW_WORDS = 0.25, 0.15, 6
 _COUNTS = (
@@ -140,7 +143,7 @@ class Stagnation:
         if act.nature not in EFFECTS:
             return BlockMode.STUB if score >= forest.stub else None
         if act.nature in HARD:
-            return BlockMode.REFUSE if score >= forest.refuse else None
+            return BlockMode.REFUSE if score >= forest.refuse and len(self._rows) >= _SURE else None
         return BlockMode.STUB if score >= forest.stub_act else None
 
     def suspicious(self, counts: Mapping[str, float]) -> bool:
@@ -193,6 +196,10 @@ class Stagnation:
             min(self._compressions, 6),
             len(ids.difference(known.asked)) / len(ids) if ids else 0.5,
             len(asked.difference(known.asked)) / len(asked) if asked else 0.0,
+            known.told(asked),
+            sum([row.told for row in rows[-4:]]) / len(rows[-4:]),
+            sum([row.told for row in rows[-8:]]) / len(rows[-8:]),
+            follows(asked, rows, same),
             float(act.nature in EFFECTS),
             float(act.nature in _LOOKS),
             max(counts.values(), default=0.0),
