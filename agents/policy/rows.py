@@ -179,7 +179,7 @@ class Known:
     def told(self, asked: frozenset[str]) -> float:
         """Of the words that were never asked before, the share that an answer had told; 0.5 if there are none."""
         new = asked.difference(self.asked)
-        return len([word for word in new if mask(word, "0") in self.words]) / len(new) if new else 0.5
+        return len([word for word in new if bare(word) in self.words]) / len(new) if new else 0.5
 
     def keep(self, row: Row) -> None:
         remember(self.lines, row.lines, _LINES)
@@ -235,8 +235,13 @@ def led_to(act: Act, rows: list[Row], since_news: int) -> tuple[int, int]:
 def follows(asked: frozenset[str], rows: list[Row], same: list[Row]) -> float:
     """Of the words in which a request differs from the one before it, the share that the last two answers held."""
     new = asked.difference(same[-1].asked) if same else asked
-    held = [word for word in new if any(mask(word, "0") in row.words for row in rows[-2:])]
-    return len(held) / len(new) if new else 0.5
+    told = frozenset[str]().union(*(row.words for row in rows[-2:]))
+    return len([word for word in new if bare(word) in told]) / len(new) if new else 0.5
+
+
+def bare(word: str) -> str:
+    """A word as it is kept, without numbers and ids."""
+    return word if word.isalpha() else mask(word, "0")
 
 
 def of_tool(rows: list[Row], tool: str) -> list[Row]:
