@@ -17,7 +17,7 @@ from agents.verdicts import BlockMode
 _WALLS, _KEYS = 256, 10
 _WIDE = 4
 _HEARD, _WORDS, _NEWS = 400, 64, 2
-_LISTS, _LISTED = 4, 10
+_LISTS, _LISTED, _NAME = 4, 10, 2
 _MAY_LOOK = frozenset({Nature.READ, Nature.CHECK, None})
 _STUB = BlockMode.STUB
 
@@ -125,7 +125,7 @@ class Families:
     def _goes_through(self, act: Act, wall: Wall) -> bool:
         """Whether it names a thing that an answer has listed, other than the call before it did."""
         new = act.request[0].difference(wall.asked)
-        return bool(new) and all(any(word in text for text in self._listed) for word in new)
+        return bool(new) and all(len(word) > _NAME and any(word in text for text in self._listed) for word in new)
 
     def _found(self, rule: str, act: Act, wall: Wall, leash: int, mode: BlockMode | None, what: str) -> Finding:
         return Finding(
