@@ -125,7 +125,7 @@ class Families:
     def _goes_through(self, act: Act, wall: Wall) -> bool:
         """Whether it names a thing that an answer has listed, other than the call before it did."""
         new = act.request[0].difference(wall.asked)
-        return bool(new) and all(len(word) > _NAME and any(word in text for text in self._listed) for word in new)
+        return bool(new) and all(any(_is_named(word, text) for text in self._listed) for word in new)
 
     def _found(self, rule: str, act: Act, wall: Wall, leash: int, mode: BlockMode | None, what: str) -> Finding:
         return Finding(
@@ -147,7 +147,7 @@ class Families:
         if not answer.failed:
             if act.nature not in IDLES:
                 self._row = Wall()
-                self._listed = [*self._listed[-_LISTS + 1 :], answer.start]
+                self._listed = [*self._listed[-_LISTS + 1 :], answer.start.casefold()]
             self._walls.drop(place)
             self._texts.drop(self._heard.get(act.tool) or "")
             return
@@ -224,6 +224,12 @@ class Families:
         self._row = Wall(*rows[2])
         self._heard.load(rows[3])
         self._listed = list(rows[4])
+
+
+def _is_named(word: str, text: str) -> bool:
+    """Whether a text names it; of an address or a path what follows its first part is enough."""
+    rest = word.partition("/")[2]
+    return (len(word) > _NAME and word in text) or (len(rest) > _NAME and rest in text)
 
 
 def _hear(wall: Wall, act: Act, answer: Answer) -> None:

@@ -181,6 +181,14 @@ class Known:
         new = asked.difference(self.asked)
         return len([word for word in new if bare(word) in self.words]) / len(new) if new else 0.5
 
+    def lists(self, asked: frozenset[str], same: list[Row]) -> bool:
+        """Whether all that the tool was not asked yet was told by an answer or is known from other calls: the next
+        thing of a list."""
+        new = asked.difference(*(row.asked for row in same))
+        return bool(new) and all(
+            word in self.asked or bare(word) in self.words or bare(word.partition("/")[2]) in self.words for word in new
+        )
+
     def keep(self, row: Row) -> None:
         remember(self.lines, row.lines, _LINES)
         remember(self.masked, row.masked, _LINES)

@@ -143,8 +143,14 @@ class Stagnation:
         if act.nature not in EFFECTS:
             return BlockMode.STUB if score >= forest.stub else None
         if act.nature in HARD:
-            return BlockMode.REFUSE if score >= forest.refuse and len(self._rows) >= _SURE else None
+            return BlockMode.REFUSE if score >= forest.refuse and self._is_sure(act) else None
         return BlockMode.STUB if score >= forest.stub_act else None
+
+    def _is_sure(self, act: Act) -> bool:
+        """Whether what reaches somebody may be refused: enough was heard, it is not the tool's first use, and not the
+        next thing of a list."""
+        same = [row for row in self._rows if row.tool == act.tool]
+        return len(self._rows) >= _SURE and bool(same) and not self._known.lists(act.request[0], same)
 
     def suspicious(self, counts: Mapping[str, float]) -> bool:
         """Cheap: whether it is worth while to look closer. Else nothing is weighed."""
