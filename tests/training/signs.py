@@ -26,7 +26,8 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 @dataclass(slots=True)
 class Seen:
     """One call: its place, its signs (None: not looked at), whether it acts, and reaches somebody, whether its answer
-    was no news; how another rule would have held it back (`refuse`, `stub`, `stop`; empty: not at all)."""
+    was no news; how another rule would have held it back (`refuse`, `stub`, `stop`; empty: not at all); whether it may be
+    refused."""
 
     call: int
     signs: list[float] | None
@@ -34,6 +35,7 @@ class Seen:
     hard: bool
     stale: bool = False
     held: str = ""
+    sure: bool = True
 
 
 class _Looking(Stagnation):
@@ -48,7 +50,9 @@ class _Looking(Stagnation):
     def judge(self, act: Act, progress: Progress, counts: Mapping[str, float]) -> Finding | None:
         looks = not (act.exempt or act.tied) and self.suspicious(counts)
         signs = self.signs(act, progress, counts) if looks else None
-        self._seen[act.call] = Seen(act.call, signs, act.nature in EFFECTS, act.nature in HARD)
+        seen = Seen(act.call, signs, act.nature in EFFECTS, act.nature in HARD)
+        seen.sure = looks and self._is_sure(act)
+        self._seen[act.call] = seen
         return None
 
     def learn(self, act: Act, answer: Answer, edits: Mapping[str, Edited]) -> None:
