@@ -5,7 +5,7 @@ from typing import Any
 from agents.policy.answers import Answer
 from agents.policy.bounded import Bounded
 from agents.policy.identity import Act
-from agents.policy.natures import IDLES, Nature, made_by, makes, takes_back
+from agents.policy.natures import IDLES, Nature, appends, made_by, makes, takes_back
 from agents.policy.progress import talks
 from agents.policy.traces import Trace
 
@@ -14,7 +14,9 @@ _STILL = IDLES | {Nature.READ, Nature.CHECK, Nature.TEXT}
 
 
 def makes_more(act: Act) -> bool:
-    """Whether a call makes one more of something, and does not only tell of it."""
+    """Whether a call makes one more of something, and does not only tell of it; or puts it at the end of a file."""
+    if act.nature is Nature.EDIT:
+        return appends(act.tool)
     return act.nature is Nature.SEND and makes(act.tool) and not talks(act.tool)
 
 

@@ -108,6 +108,7 @@ _NOTICES = frozenset({"message", "notice", "notification", "notifications", "not
 _AMOUNTS, _MADE, _UNDONE = words("fields", "amounts"), words("verbs", "made"), words("verbs", "undone")
 # What has an effect is judged before it happens; everything else by its answer.
 EFFECTS = frozenset({Nature.SEND, Nature.SPAWN, Nature.SET, Nature.OPERATE, Nature.EDIT, Nature.STEP, Nature.ASK})
+_ADDING = frozenset({"append", "prepend", "add"})
 _NUMBERS = (int, float)
 _LINES = ("input", "line", "command", "cmd", "call", "request", "instruction")
 
@@ -205,6 +206,12 @@ def moves_money(tool: str) -> bool:
 def makes(tool: str) -> bool:
     """Whether each use makes one more of something: a booking, an order, a ticket."""
     return not _MADE.isdisjoint(verbs.segments(tool))
+
+
+@lru_cache(maxsize=1024)
+def appends(tool: str) -> bool:
+    """Whether each use adds to what a file holds."""
+    return not _ADDING.isdisjoint(verbs.segments(tool))
 
 
 @lru_cache(maxsize=1024)

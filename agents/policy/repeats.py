@@ -134,12 +134,13 @@ class Repeats:
                 if progress.epoch - trace.begun >= trace.count > 1:
                     leash += trace.count  # a step that follows each piece of other work
             found = self._found(rule, act, trace, trace.count, leash=leash)
-            again = trace.made - _SPARE if self._makings.doer == act.key else 0
-            if self._makings.is_undone(act, trace):
-                again = max(again, trace.remade + 1)
+            again = self._again(act, trace)
             if again > 0 and (found is None or again > found.count - found.leash):
                 found = self._found("repeat_effect", act, trace, again)
             return found
+        again = self._again(act, trace) if nature is Nature.EDIT else 0
+        if again > 0:
+            return self._found("repeat_effect", act, trace, again)
         if changed:
             return None
         # What it is done for comes nearer each time.
@@ -159,6 +160,11 @@ class Repeats:
         # As much was done or learnt meanwhile: it may be a step between others, and a state may be put twice.
         mild = self._fresh - trace.fresh >= trace.count
         return self._found("repeat_state", act, trace, trace.count, leash=trend, mode=BlockMode.STUB if mild else None)
+
+    def _again(self, act: Act, trace: Trace) -> int:
+        """How often too much it has made one more of the same, or what was taken back since."""
+        again = trace.made - _SPARE if self._makings.doer == act.key else 0
+        return max(again, trace.remade + 1) if self._makings.is_undone(act, trace) else again
 
     def _found(
         self, rule: str, act: Act, trace: Trace, count: int, *, leash: int = 0, mode: BlockMode | None = None

@@ -26,8 +26,8 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 @dataclass(slots=True)
 class Seen:
     """One call: its place, its signs (None: not looked at), whether it acts, and reaches somebody, whether its answer
-    was no news; how another rule would have held it back (`refuse`, `stub`, `stop`; empty: not at all); whether it may be
-    refused."""
+    was no news; how another rule would have held it back (`refuse`, `stub`, `stop`; empty: not at all); whether it
+    may be refused."""
 
     call: int
     signs: list[float] | None

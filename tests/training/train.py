@@ -89,7 +89,9 @@ def touched(model: Any, row: Row) -> tuple[bool, bool, bool]:
         if looked
         else {}
     )
-    refused = [o.call for o in seen if o.held in ("stop", "refuse") or (o.hard and o.sure and scores.get(o.call, 0) >= REFUSE)]
+    refused = [
+        o.call for o in seen if o.held in ("stop", "refuse") or (o.hard and o.sure and scores.get(o.call, 0) >= REFUSE)
+    ]
     stubs = [o.call for o in seen if o.held == "stub" or (o.stale and scores.get(o.call, 0) >= _stub_from(o))]
     return any(call <= by for call in refused + stubs), bool(refused), bool(stubs)
 

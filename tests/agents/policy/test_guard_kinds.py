@@ -143,3 +143,44 @@ def test_a_write_that_leaves_something_new_is_never_answered_as_unchanged() -> N
             verdict = guard.judge(Asked(call=number + at, batch=number + at, tool=tool, args={"path": "app.conf"}))
             final = guard.observe(number + at, Answered(text=text, edits=edits)) or verdict
             assert tool != "apply" or final is None or final.mode is None, (number, final)
+
+
+def test_the_same_rows_are_not_appended_a_fourth_time() -> None:
+    def rows(same: bool) -> list[dict[str, object]]:
+        found = []
+        for n in range(6):
+            new = [[90112, "keller"], [90118, "lumen"]] if same else [[90112 + n, "kbdhjt"[n] * 4]]
+            found += [call("http_get", {"url": f"https://billing.example/customers?page={n}"}, f"items {new}")]
+            found += [call("csv_append", {"path": "customers.csv", "rows": new}, f"appended ({2 * n + 2} rows)")]
+        return found
+
+    assert held(by_rules(rows(same=True)))[0] == 8
+    assert not held(by_rules(rows(same=False)))
+
+
+ROUTES = [
+    "users",
+    "roles",
+    "keys",
+    "audit",
+    "flags",
+    "export",
+    "purge",
+    "tenants",
+    "billing",
+    "sessions",
+    "hooks",
+    "jobs",
+]
+
+
+def test_a_proof_that_all_is_forbidden_is_not_ended_and_its_report_goes_out() -> None:
+    rows = [user("Prove that support gets 403 on every admin route of admin_routes.txt.")]
+    rows += [call("cat", {"path": "admin_routes.txt"}, "\n".join(f"GET /admin/{one}" for one in ROUTES))]
+    for n, route in enumerate(ROUTES):
+        args = {"method": "GET", "url": f"https://api.example/admin/{route}", "as": "support"}
+        answer = f'HTTP/1.1 403 Forbidden\nx-request-id: a91c-{n}f\n\n{{"error":"forbidden","required":"admin"}}'
+        rows += [call("curl", args, answer)]
+    rows += [call("create_issue", {"title": "All routes are closed", "body": "Each answers 403."}, "SEC-318 created")]
+    judged = walk(rows)["verdicts"]
+    assert not [one for one in judged if one["rung"] == "stop" or one.get("mode") == "refuse"], judged
