@@ -211,7 +211,8 @@ class Guard:
         """The batch is over: the model reads its answers, so they count from now on."""
         self._settled = max(self._settled, *self._told) if self._told else self._settled
         self._told.clear()
-        done, self._done = self._done, []
+        # In the order in which they were asked: the calls of a batch end in any order, and on another day in another.
+        done, self._done = sorted(self._done, key=_number), []
         for act, answer, edits in done:
             if answer is None:
                 for detector in (*self._detectors, self._idling, self._stagnation):
@@ -287,6 +288,10 @@ class Guard:
         self._counted.load(state["counted"])
         for one in self._detectors:
             one.load(state[one.name])
+
+
+def _number(done: tuple[Act, Answer | None, Mapping[str, Edited]]) -> int:
+    return done[0].number
 
 
 def refuses(verdict: Verdict) -> bool:

@@ -84,3 +84,16 @@ def test_numbers_that_fall_are_followed_across_a_restart_after_each_call() -> No
     whole, parts = guard.state()["progress"], restarted.state()["progress"]
     assert whole["trend"] == parts["trend"] == [5, 6]
     assert whole["figures"] == parts["figures"]
+
+
+def test_in_which_order_the_calls_of_a_batch_end_makes_no_difference() -> None:
+    asked = [("get_invoice", {"id": 100}), ("nope", {}), ("get_invoice", "{bad json"), ("search", {"q": "late fees"})]
+    told = ["Error: connection timed out", "There is no tool named nope", "The arguments are no valid JSON", "3 hits"]
+    guards = Guard(policy()), Guard(policy())
+    for guard, order in zip(guards, ((0, 1, 2, 3), (2, 3, 1, 0)), strict=True):
+        for batch in range(1, 5):
+            for n, (tool, args) in enumerate(asked):
+                guard.judge(Asked(call=4 * batch + n, batch=batch, tool=tool, args=args))
+            for n in order:
+                guard.observe(4 * batch + n, Answered(text=told[n], is_error=n < 3))
+    assert guards[0].state() == guards[1].state()
