@@ -22,6 +22,7 @@ _NAMES = (
     | words("fields", "briefs")
     | {"agent", "agentid", "name", "role", "worker", "workerid", "subagent", "subagenttype"}
 )
+_TAKEN, _BEGINS = words("fields", "taken"), words("fields", "begins")
 _HOUR = re.compile(r"(?:\d{4}-\d\d-\d\d[T ])\d\d:\d\d")
 _ADDRESSES, _KEPT = 64, 8
 _SAYING = frozenset({Nature.SEND, Nature.SPAWN, Nature.ASK, Nature.THINK})
@@ -178,9 +179,11 @@ def _to(act: Act) -> str:
 
 
 def _names_time(act: Act) -> bool:
-    """Whether what is made has a time of its own: the same people at the same hour are the same meeting, whatever it is
-    called."""
-    return any(isinstance(one, str) and _HOUR.match(one) for one in act.pairs.values())
+    """Whether people or a room are taken for an hour: the same ones at the same hour are the same meeting, whatever it
+    is called. Tasks that are due at one hour are not."""
+    if _TAKEN.isdisjoint(act.pairs):
+        return False
+    return any(isinstance(one, str) and _HOUR.match(one) for key, one in act.pairs.items() if key in _BEGINS)
 
 
 def _makes(act: Act) -> bool:

@@ -34,6 +34,14 @@ def test_other_hours_are_other_meetings() -> None:
     assert not held(by_rules([meeting("Interview", f"2025-06-{17 + n}T14:00:00+02:00", n) for n in range(8)]))
 
 
+def test_tasks_and_reminders_at_one_hour_are_many() -> None:
+    rows = []
+    for n, title in enumerate(["Pay the rent", "Call the dentist", "Water the plants", "Buy milk", "Send the report"]):
+        rows += [call("create_task", {"list": "home", "title": title, "due": "2025-06-17T09:00"}, f"task_{n}a created")]
+        rows += [call("create_reminder", {"text": title, "time": "2025-06-17T09:00"}, f"reminder r{n}k set")]
+    assert not held(by_rules(rows))
+
+
 def test_moments_are_compared_in_one_time_zone() -> None:
     one, other = {"start": "2025-06-17T12:00:00Z"}, {"start": "2025-06-17T14:00+02:00"}
     assert meaning(one) == meaning(other) != meaning({"start": "2025-06-17T14:00:00Z"})
