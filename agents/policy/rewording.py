@@ -7,7 +7,7 @@ from typing import Any
 from agents.policy import likeness
 from agents.policy.answers import Answer
 from agents.policy.bounded import Bounded
-from agents.policy.canonical import is_volatile
+from agents.policy.canonical import is_volatile, meaning
 from agents.policy.findings import Finding
 from agents.policy.identity import Act
 from agents.policy.makings import makes_more
@@ -82,7 +82,10 @@ class Rewording:
             or slot
         ]
         if _makes(act):
-            like = [one for one in like if likeness.words_of(one.text)[1] == act.words[1] != frozenset()]
+            ids = _amounts(act)
+            like = [
+                one for one in like if likeness.words_of(one.text)[1] == act.words[1] != frozenset() and one.ids == ids
+            ]
         if nature is Nature.SPAWN:
             like = [one for one in _same_outcome(like, act.key) if one.ids == _ids(act)]
         if not like:
@@ -114,7 +117,7 @@ class Rewording:
             act.call,
             act.batch,
             progress.epoch,
-            _ids(act) if spawns else [],
+            _ids(act) if spawns else _amounts(act) if _makes(act) else [],
             progress.learnt,
             asks=nature is Nature.ASK or "?" in act.text,
         )
@@ -168,6 +171,11 @@ def _ids(act: Act) -> list[str]:
     """What a sub-agent is given to work on, beside its brief: tickets, files. Its own name does not count."""
     given = {key: one for key, one in act.pairs.items() if key not in _NAMES and not is_volatile(key)}
     return sorted(one for one in tokens_of(given, None) if HAS_DIGIT(one))
+
+
+def _amounts(act: Act) -> list[str]:
+    """What of a call is no text: how many, how much, by which setting."""
+    return [meaning({key: one for key, one in act.pairs.items() if not isinstance(one, str)})]
 
 
 def _to(act: Act) -> str:

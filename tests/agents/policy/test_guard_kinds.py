@@ -42,6 +42,17 @@ def test_tasks_and_reminders_at_one_hour_are_many() -> None:
     assert not held(by_rules(rows))
 
 
+def test_jobs_with_other_settings_and_orders_of_other_amounts_are_others() -> None:
+    rates = [0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005]
+    jobs = [
+        call("submit_job", {"script": "train.sh", "lr": one}, f"Submitted batch job {n}81")
+        for n, one in enumerate(rates)
+    ]
+    assert not held(by_rules(jobs))
+    sizes = [call("order_item", {"sku": "B-17", "size": 36 + n}, f"order o-{n}7 placed") for n in range(8)]
+    assert not held(by_rules(sizes))
+
+
 def test_moments_are_compared_in_one_time_zone() -> None:
     one, other = {"start": "2025-06-17T12:00:00Z"}, {"start": "2025-06-17T14:00+02:00"}
     assert meaning(one) == meaning(other) != meaning({"start": "2025-06-17T14:00:00Z"})
