@@ -215,6 +215,8 @@ def _tally_of_words(words_heard: list[str]) -> tuple[float, float] | None:
         if word >= ":" or word[0] not in _DIGITS:
             continue
         near = words_heard[at + 1 : at + 3]
+        if near and near[0].isdigit():
+            near = []  # what follows is counted by the number before it: `assert 4 == 7`, `1 failed`
         if word.isdigit() and _COUNTED.isdisjoint(near):
             continue
         head, _, whole = word.partition("/")

@@ -203,3 +203,13 @@ def test_a_proof_that_all_is_forbidden_is_not_ended_and_its_report_goes_out() ->
     rows += [call("create_issue", {"title": "All routes are closed", "body": "Each answers 403."}, "SEC-318 created")]
     judged = walk(rows)["verdicts"]
     assert not [one for one in judged if one["rung"] == "stop" or one.get("mode") == "refuse"], judged
+
+
+def test_a_number_before_the_count_of_failures_is_no_count() -> None:
+    assert read_answer("E assert 4 == 7\n=== 1 failed, 12 passed in 0.3s", False).tally == (1.0, 12.0)
+    rows = []
+    for n in range(8):
+        content = f"x = {n}\n"
+        rows += [call("write_file", {"path": "a.py", "content": content}, "ok", edits={"a.py": content})]
+        rows += [call("bash", {"command": "pytest -q"}, f"FAILED test_{n} - assert {n}\n{8 - n} failed", error=True)]
+    assert not held(walk(rows))
