@@ -108,6 +108,10 @@ _NOTICES = frozenset({"message", "notice", "notification", "notifications", "not
 _AMOUNTS, _MADE, _UNDONE = words("fields", "amounts"), words("verbs", "made"), words("verbs", "undone")
 # What has an effect is judged before it happens; everything else by its answer.
 EFFECTS = frozenset({Nature.SEND, Nature.SPAWN, Nature.SET, Nature.OPERATE, Nature.EDIT, Nature.STEP, Nature.ASK})
+# By how much something moves; where to is told by other names.
+_BY = frozenset(
+    {"by", "dx", "dy", "dz", "delta", "deltax", "deltay", "pan", "tilt", "roll", "yaw", "steps", "angle", "forward"}
+)
 _ADDING = frozenset({"append", "prepend", "add"})
 _NUMBERS = (int, float)
 _LINES = ("input", "line", "command", "cmd", "call", "request", "instruction")
@@ -252,6 +256,8 @@ def nature_of(
             return Nature.SEND
         if named in _MAY_TOUCH and not _ON_SCREEN.isdisjoint(pairs):
             return Nature.STEP if by_steps(pairs) else Nature.SCREEN
+        if named is Nature.SET and _goes(tool) and not _BY.isdisjoint(pairs):
+            return Nature.STEP  # so much further each time
         if named is Nature.STEP and _turns(tool) and _is_named(pairs):
             return _OPERATE  # a key or a log is rotated, not a picture
         if named in MOVES:
@@ -269,6 +275,11 @@ def nature_of(
     if named is None or named is _OPERATE:
         return _by_arguments(pairs, is_shell) or named
     return named
+
+
+@lru_cache(maxsize=1024)
+def _goes(tool: str) -> bool:
+    return not _MOVING.isdisjoint(verbs.segments(tool)[:1])
 
 
 @lru_cache(maxsize=1024)

@@ -205,6 +205,12 @@ def test_a_proof_that_all_is_forbidden_is_not_ended_and_its_report_goes_out() ->
     assert not [one for one in judged if one["rung"] == "stop" or one.get("mode") == "refuse"], judged
 
 
+def test_a_camera_that_is_moved_by_so_much_moves_each_time() -> None:
+    rows = [call("move_camera", {"pan": 10}, "ok") for _ in range(6)]
+    assert not held(walk(rows))
+    assert held(walk([call("move_card", {"card": "c-1", "list": "done"}, "ok") for _ in range(8)]))
+
+
 def test_a_number_before_the_count_of_failures_is_no_count() -> None:
     assert read_answer("E assert 4 == 7\n=== 1 failed, 12 passed in 0.3s", False).tally == (1.0, 12.0)
     rows = []
