@@ -3,6 +3,7 @@ the text is split, several times as fast as a search for letters of all alphabet
 
 import re
 import zlib
+from collections.abc import Container
 
 GIST = 300
 _NUMBERED, _MOST_NUMBERS = 600, 10
@@ -47,3 +48,13 @@ def mask(text: str, mark: str = "#") -> str:
 def gist_sum(text: str) -> int:
     """The checksum of how a text begins, without its numbers and ids."""
     return zlib.crc32(mask(text[:GIST]).encode("utf-8", "surrogatepass"))
+
+
+def bare(word: str) -> str:
+    """A word as it is kept, without numbers and ids."""
+    return word if word.isalpha() else mask(word, "0")
+
+
+def share_in(told: Container[str], new: frozenset[str]) -> float:
+    """The share of these words that was told; 0.5 if there are none."""
+    return len([word for word in new if bare(word) in told]) / len(new) if new else 0.5

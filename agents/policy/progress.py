@@ -216,10 +216,10 @@ class Progress:
     def _change(self, act: Act, more: tuple[str, ...], *, world: bool) -> None:
         self.stamp += 1
         self.epoch += world
-        self._changes.append(Change(self.stamp, act if len(act.meant) <= _HELD else None, more))
+        change = Change(self.stamp, act, more)
         if len(act.meant) > _HELD:
-            self._changes[-1].found = frozenset(act.tokens + more)
-        del self._changes[:-_CHANGES]
+            change.names()
+        self._changes = [*self._changes[-_CHANGES + 1 :], change]
 
     def _edited(self, act: Act, edits: Mapping[str, Edited]) -> None:
         for path, edit in list(edits.items())[:16]:

@@ -9,7 +9,7 @@ from agents.policy.answers import Answer
 from agents.policy.asked import Edited
 from agents.policy.bounded import remember
 from agents.policy.identity import Act
-from agents.policy.lexing import mask, without_numbers, words_in
+from agents.policy.lexing import bare, mask, share_in, without_numbers, words_in
 from agents.policy.natures import EFFECTS, Nature
 from agents.policy.scrubbing import HAS_DIGIT
 
@@ -179,7 +179,7 @@ class Known:
     def told(self, asked: frozenset[str]) -> float:
         """Of the words that were never asked before, the share that an answer had told; 0.5 if there are none."""
         new = asked.difference(self.asked)
-        return len([word for word in new if bare(word) in self.words]) / len(new) if new else 0.5
+        return share_in(self.words, new)
 
     def lists(self, asked: frozenset[str], same: list[Row]) -> bool:
         """Whether all that the tool was not asked yet was told by an answer or is known from other calls: the next
@@ -228,7 +228,7 @@ _TABLES = ("lines", "masked", "words", "asked", "forms", "answers")
 
 def near(rows: list[Row], tool: str, key: str, asked: frozenset[str]) -> tuple[list[Row], list[float]]:
     """The last calls of the tool, and how much each has in common with this one, 0 to 1."""
-    same = of_tool(rows, tool)
+    same = latest_of(rows, tool)
     return same, [1.0 if row.key == key else share(asked, row.asked) for row in same]
 
 
@@ -244,15 +244,10 @@ def follows(asked: frozenset[str], rows: list[Row], same: list[Row]) -> float:
     """Of the words in which a request differs from the one before it, the share that the last two answers held."""
     new = asked.difference(same[-1].asked) if same else asked
     told = frozenset[str]().union(*(row.words for row in rows[-2:]))
-    return len([word for word in new if bare(word) in told]) / len(new) if new else 0.5
+    return share_in(told, new)
 
 
-def bare(word: str) -> str:
-    """A word as it is kept, without numbers and ids."""
-    return word if word.isalpha() else mask(word, "0")
-
-
-def of_tool(rows: list[Row], tool: str) -> list[Row]:
+def latest_of(rows: list[Row], tool: str) -> list[Row]:
     """The last calls of a tool."""
     return [row for row in rows if row.tool == tool][-_SAME_TOOL:]
 
@@ -288,7 +283,7 @@ def _sums(text: str) -> frozenset[int]:
 
 def _compare(row: Row, rows: list[Row]) -> None:
     """What its answer shares with those of calls before it."""
-    same = of_tool(rows, row.tool)
+    same = latest_of(rows, row.tool)
     if not same:
         return
     before = same[-1]

@@ -34,7 +34,6 @@ from agents.policy.rows import (
     led_to,
     loaded,
     near,
-    pieces_of,
     share,
 )
 from agents.policy.signs import RULES, SIGNS, of_alike, of_tool, of_window
@@ -228,7 +227,7 @@ class Stagnation:
             return False  # it goes through at last; it says something else after something was done
         if act.nature is Nature.EDIT and not answer.failed and not before:
             return False  # a content that was not written before, however it is acknowledged
-        if before and all(better(list(row.tally or ()), answer) for row in before):
+        if before and all(better(list(one.tally or ()), answer) for one in before):
             return False
         if answer.same in known.answers:
             return True
@@ -236,11 +235,9 @@ class Stagnation:
             return False  # a number has moved that neither counts nor wobbles
         if answer.failed and self._fails_alike(act, answer):
             return True
-        _, gist, words = pieces_of(answer.start)
-        if len(gist.difference(known.masked)) <= _NEWS * len(gist):
+        if row.new_masked <= _NEWS * len(row.masked):
             return True
-        new = words.difference(known.words).difference(act.request[0])
-        return len(words) >= _FEW_WORDS and len(new) <= _NEW_WORDS * len(words)
+        return len(row.words) >= _FEW_WORDS and row.new_words <= _NEW_WORDS * len(row.words)
 
     def _fails_alike(self, act: Act, answer: Answer) -> bool:
         """Whether it has failed as a call before it, or for the same kind of reason as most of the last ones. What a
